@@ -89,7 +89,9 @@ class MissingExtraError(CapmodelError, ImportError):
     """A feature needs a package that is not installed."""
 
     def __init__(self, package: str, extra: str):
-        super().__init__(f"{package} is not installed; install it with: pip install 'capmodel[{extra}]'")
+        super().__init__(
+            f"{package} is not installed; install it with: pip install 'capmodel[{extra}]'"
+        )
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -53,9 +53,9 @@ def erfc(x: npt.ArrayLike) -> FloatArray:
     middle_size = np.where(small | large, 1.0, size)
     middle = _horner(_C, middle_size) / _horner(_D, middle_size)
     inverse = 1.0 / np.where(large, square, 16.0)
-    far = (
-        _INV_SQRT_PI - inverse * _horner(_P, inverse) / _horner(_Q, inverse)
-    ) / np.where(large, size, 4.0)
+    far = (_INV_SQRT_PI - inverse * _horner(_P, inverse) / _horner(_Q, inverse)) / np.where(
+        large, size, 4.0
+    )
     # exp(-x^2) split at 1/16 so that the square of the leading part is exact.
     lead = np.trunc(size * 16.0) / 16.0
     decay = np.exp(-lead * lead) * np.exp(-(size - lead) * (size + lead))

@@ -11,8 +11,11 @@ from .loader import (
     names,
     node,
     raw_item,
+    read_mapping,
+    reference_build,
     tariff,
     workload,
+    workload_from_mapping,
 )
 
 __all__ = [
@@ -24,6 +27,9 @@ __all__ = [
     "names",
     "node",
     "raw_item",
+    "read_mapping",
+    "reference_build",
     "tariff",
     "workload",
+    "workload_from_mapping",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from ..errors import SpecError, nearest_names
+from ..errors import IngestError, SpecError, nearest_names
 from ..spec.accelerator import Accelerator
 from ..spec.distributions import LognormalMixture
 from ..spec.model import Model
 from ..spec.node import Node, split_node_name
 from ..spec.prices import Tariff
 from ..spec.workload import Workload
-from ..units import parse_quantity
+from ..units import MIB, parse_quantity
 
 DATA = Path(__file__).parent / "data"
 KINDS = ("models", "accelerators", "workloads", "prices", "builds", "efficiencies")
@@ -190,3 +191,49 @@ def gpu_hour_usd(part: Accelerator, basis: str | None = None) -> tuple[float, st
 def efficiencies(name: str) -> Bundle:
     """Return a table of measured efficiencies with intervals and sources."""
     return raw_item("efficiencies", name)
+
+
+def read_mapping(path: Path, max_bytes: int = 4 * MIB) -> Bundle:
+    """Return the mapping in a YAML, TOML or JSON file; data only, size and shape checked.
+
+    Raises
+    ------
+    IngestError
+        If the file is missing, too large, malformed, or not a mapping.
+    """
+    if not path.is_file():
+        raise IngestError("no such file.", file=str(path))
+    if path.stat().st_size > max_bytes:
+        raise IngestError(f"larger than {max_bytes} bytes.", file=str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".json":
+            value = json.loads(text)
+        elif path.suffix == ".toml":
+            value = tomllib.loads(text)
+        else:
+            value = yaml.load(text, _SafeLoader)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        message = " ".join(str(error).split())
+        raise IngestError(f"cannot be read: {message}", file=str(path)) from error
+    if not isinstance(value, dict):
+        raise IngestError("must hold a mapping of keys to values.", file=str(path))
+    return value
+
+
+def reference_build(model_name: str, engine: str, version: str = "") -> Bundle:
+    """Return the recorded build of a model on an engine, or an empty mapping.
+
+    Parameters
+    ----------
+    model_name, engine : str
+        Catalog model and engine.
+    version : str
+        Build; empty takes the first recorded one.
+    """
+    for name in names("builds"):
+        item = raw_item("builds", name)
+        same = item.get("model") == model_name and item.get("engine") == engine
+        if same and version in ("", str(item.get("engine_version", ""))):
+            return item
+    return {}

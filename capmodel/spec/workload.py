@@ -64,7 +64,7 @@ class Workload:
                 raise SpecError(f"{name} must be at least 1 and finite, got {value}.", field=name)
         for name in ("request_tokens_cv", "tree_tokens_cv", "output_tokens_cv"):
             value = getattr(self, name)
-            if not (0 <= value and math.isfinite(value)):
+            if not (value >= 0 and math.isfinite(value)):
                 raise SpecError(f"{name} must not be negative, got {value}.", field=name)
         if not (self.turns_mean >= 1 and math.isfinite(self.turns_mean)):
             raise SpecError("turns_mean must be at least 1.", field="turns_mean")

@@ -1,0 +1,5 @@
+"""``python -m capmodel``."""
+
+from .cli import main
+
+main()
