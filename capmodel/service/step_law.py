@@ -76,8 +76,9 @@ class StepLaw:
     ----------
     terms : tuple of StepTerm
         Kernel classes, run one after the other.
-    experts, experts_per_token : int
-        Routed experts and top-k, for the coverage feature; 0 for a dense model [1].
+    experts, experts_per_token : int, float
+        Routed experts and choices per token, for the coverage feature; 0 for a dense model.
+        The choices are fractional where several ranks share the experts [1].
     verify_tokens : int
         Positions computed per decoding sequence and step: 1, or 1 + draft length [tokens].
     accepted_tokens : float
@@ -92,7 +93,7 @@ class StepLaw:
 
     terms: tuple[StepTerm, ...]
     experts: int = 0
-    experts_per_token: int = 0
+    experts_per_token: float = 0.0
     verify_tokens: int = 1
     accepted_tokens: float = 1.0
     max_batched_tokens: int = 8192

@@ -1,0 +1,176 @@
+"""Rooflines: the rates kernels reach, as shares of nominal peaks, each with its evidence."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..catalog import efficiencies, names
+from ..spec.accelerator import Accelerator
+from ..spec.precision import number_format
+
+Row = tuple[float, float, float, int]
+UNTUNED_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A kernel efficiency.
+
+    Parameters
+    ----------
+    value, low, high : float
+        Share of the nominal peak and its interval [1].
+    kind : str
+        ``"measured"``, ``"assumed"`` or ``"fitted"``.
+    source : str
+        The table and row it came from.
+    """
+
+    value: float
+    low: float
+    high: float
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Rates of one accelerator under one engine.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Nominal peaks.
+    engine : str
+        Serving engine, which picks kernels.
+    """
+
+    accelerator: Accelerator
+    engine: str
+
+    def path(self, format_name: str) -> str:
+        """Kernel family that computes a stored format here, such as ``"w4a16"``."""
+        table = efficiencies("engines")
+        choices = table["paths"].get(_family(format_name), {"default": "bf16"})
+        path: str = choices.get(self.engine, choices.get("default", "bf16"))
+        unit = table["units"][path]
+        wide: str = table["weight_only"].get(path, path)
+        return path if unit in self.accelerator.flop_per_s else wide
+
+    def unit(self, path: str) -> str:
+        """Matrix unit of a kernel family: ``"bf16"``, ``"fp8"`` or ``"fp4"``."""
+        unit: str = efficiencies("engines")["units"][path]
+        return unit
+
+    def share(self, kernel: str, path: str) -> Share:
+        """Efficiency of a kernel class on a path, from the nearest table that has it.
+
+        Notes
+        -----
+        An engine's own row is used unless it runs under half as fast as the best row of the same
+        accelerator, class and precision: engines share kernel libraries and drop such a path.
+        """
+        return _share(self.accelerator.name, self.engine, kernel, path)
+
+    def flop_per_s(self, kernel: str, path: str) -> float:
+        """Rate a kernel class computes at [FLOP/s]."""
+        return self.accelerator.peak_flop_per_s(self.unit(path)) * self.share(kernel, path).value
+
+    def bytes_per_s(self, kernel: str, path: str) -> float:
+        """Rate a kernel class streams HBM at [bytes/s]."""
+        return self.accelerator.hbm_bytes_per_s * self.share(kernel, path).value
+
+    def scan_tokens_per_s(self, heads: float) -> float:
+        """Prefill rate of a delta-rule layer of so many 128-wide heads on one rank [tokens/s]."""
+        return self.share("recurrent_prefill", "fp32").value * 96.0 / heads
+
+
+def _family(format_name: str) -> str:
+    known = efficiencies("engines")["paths"]
+    if format_name in known:
+        return format_name
+    bare = format_name.split("_")[0]
+    return bare if bare in known else number_format(format_name).compute
+
+
+@cache
+def _share(part: str, engine: str, kernel: str, path: str) -> Share:
+    defaults = efficiencies("defaults")
+    table_name, kind = efficiency_table(part)
+    order = [path, *defaults["precision_fallbacks"].get(path, [])]
+    table: Mapping[str, Any] = efficiencies(table_name) if table_name else {"kernels": {}}
+    for step in order:
+        rows = table["kernels"].get(kernel, {}).get(step)
+        if rows:
+            value, low, high = _choice(rows, engine)
+            certain = kind if step == path else "assumed"
+            return Share(
+                value=value, low=low, high=high, kind=certain,
+                source=f"{table_name} {kernel} {step}: {table['source']}",
+            )  # fmt: skip
+    generic = defaults["kernels"]
+    for step in order:
+        row = generic.get(kernel, {}).get(step)
+        if row:
+            return Share(
+                value=row[0], low=row[1], high=row[2], kind="assumed",
+                source=f"defaults {kernel} {step}: {generic['source']}",
+            )  # fmt: skip
+    raise KeyError(f"no efficiency for {kernel} on {path}")
+
+
+def efficiency_table(part: str) -> tuple[str | None, str]:
+    known = {name.casefold(): name for name in names("efficiencies")}
+    if part.casefold() in known:
+        return known[part.casefold()], "measured"
+    defaults = efficiencies("defaults")
+    stand_in = defaults["stand_ins"].get(part)
+    return stand_in, defaults["stand_in_kind"]
+
+
+def _choice(rows: Mapping[str, Row], engine: str) -> tuple[float, float, float]:
+    best = max(row[0] for row in rows.values())
+    tuned = [row for row in rows.values() if row[0] >= UNTUNED_SHARE * best]
+    own = rows.get(engine)
+    if own is not None and own[0] >= UNTUNED_SHARE * best:
+        return own[0], own[1], own[2]
+    value = statistics.median(row[0] for row in tuned)
+    return value, min(row[1] for row in tuned), max(row[2] for row in tuned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConstants:
+    """End-to-end losses of an engine beyond its kernels; each is fitted, with an interval.
+
+    Parameters
+    ----------
+    mixed_steps : bool
+        True where prefill chunks and decodes share a step; else a prefill runs alone.
+    prefill_efficiency, decode_efficiency : float
+        Share of the kernel rates that whole prefill and decode steps reach [1].
+    kernel_floor_s : float
+        Least time of one kernel in a captured graph [s].
+    host_step_s : float
+        Scheduling, sampling and bookkeeping that a step waits for [s].
+    host_sequence_s : float
+        The same per running sequence [s].
+    """
+
+    mixed_steps: bool
+    prefill_efficiency: float
+    decode_efficiency: float
+    kernel_floor_s: float
+    host_step_s: float
+    host_sequence_s: float
+
+
+def engine_constants(engine: str, vendor: str) -> EngineConstants:
+    """Return the fitted constants of an engine on a vendor's accelerators."""
+    row = efficiencies("engines")["engines"][engine]
+    own = row.get(vendor.casefold(), {})
+    value = {name: own.get(name, row[name])[0] for name in EngineConstants.__slots__[1:]}
+    return EngineConstants(mixed_steps=bool(row["mixed_steps"]), **value)
