@@ -84,6 +84,14 @@ class Model:
         Parameters outside the classes above, such as residual mixers [1].
     mtp_layers : int
         Multi-token-prediction modules stored in the checkpoint [1].
+    mtp_stack : tuple of LayerGroup
+        Layers of one such module.
+    mtp_embeddings : bool
+        True where each module carries its own embedding and head.
+    state_format : str
+        Format of recurrent states: ``"fp32"``, ``"bf16"``, or ``"auto"`` for the engine's choice.
+    vision_params : int
+        Estimate of a vision tower's parameters, in no total of the text model [1].
     published : dict
         Published counts and their sources, for checks.
     source : str
@@ -101,6 +109,10 @@ class Model:
     norms_per_layer: int = 2
     extra_params: int = 0
     mtp_layers: int = 0
+    mtp_stack: tuple[LayerGroup, ...] = ()
+    mtp_embeddings: bool = False
+    state_format: str = "auto"
+    vision_params: int = 0
     published: dict[str, object] = field(default_factory=dict)
     source: str = ""
 

@@ -37,6 +37,7 @@ FORMATS: dict[str, NumberFormat] = {
         NumberFormat(name="int8", bytes_per_element=1.0, compute="fp8"),
         NumberFormat(name="mxfp8", bytes_per_element=1.0 + 1 / 32, compute="fp8"),
         NumberFormat(name="int4", bytes_per_element=0.5 + 2 / 32, compute="bf16"),
+        NumberFormat(name="int4_g128", bytes_per_element=0.5 + 2.5 / 128, compute="bf16"),
         NumberFormat(name="mxfp4", bytes_per_element=0.5 + 1 / 32, compute="fp4"),
         NumberFormat(name="nvfp4", bytes_per_element=0.5 + 1 / 16, compute="fp4"),
     )

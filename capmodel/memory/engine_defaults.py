@@ -1,0 +1,88 @@
+"""What an engine does where the user says nothing: batch limits, block lengths, log format."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from ..catalog import raw_item
+from ..spec.accelerator import Accelerator
+from ..spec.attention import CompressedAttention, LatentAttention
+from ..spec.deployment import Deployment
+from ..spec.model import Model
+from ..units import parse_bytes
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return raw_item("builds", "engine-defaults")
+
+
+def version_number(text: str) -> tuple[int, int] | None:
+    """Return (major, minor) of a version such as ``"0.21.0rc1"``, or None where it has none."""
+    match = re.match(r"\s*v?(\d+)\.(\d+)", text)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def is_before(version: str, limit: str) -> bool:
+    """Return whether a known version precedes `limit`; an unknown one counts as current."""
+    known = version_number(version)
+    return known is not None and known < (version_number(limit) or (0, 0))
+
+
+def _by_memory(rule: dict[str, Any], part: Accelerator) -> int:
+    large = part.hbm_bytes >= parse_bytes(rule["large_memory_from"])
+    if part.name in rule.get("large_except", ()):
+        large = False
+    return int(rule["large"] if large else rule["small"])
+
+
+def max_num_batched_tokens(deployment: Deployment, accelerator: Accelerator) -> int:
+    """Return the tokens of one engine step: the user's, else the engine's default [tokens]."""
+    if deployment.max_num_batched_tokens is not None:
+        return deployment.max_num_batched_tokens
+    return _by_memory(_table()["max_num_batched_tokens"][deployment.engine], accelerator)
+
+
+def max_num_seqs(deployment: Deployment, accelerator: Accelerator) -> int:
+    """Return the limit on running requests: the user's, else the engine's default [1]."""
+    if deployment.max_num_seqs is not None:
+        return deployment.max_num_seqs
+    return _by_memory(_table()["max_num_seqs"][deployment.engine], accelerator)
+
+
+def max_model_len(deployment: Deployment, model: Model) -> int:
+    """Return the longest request: the user's, else the model's own [tokens]."""
+    return deployment.max_model_len or model.max_position_tokens
+
+
+def _attention_class(model: Model) -> str:
+    for group in model.layers:
+        if isinstance(group.mixer, CompressedAttention):
+            return "compressed"
+        if isinstance(group.mixer, LatentAttention):
+            return "sparse_latent" if group.mixer.indexer else "latent"
+    return "default"
+
+
+def block_tokens(model: Model, deployment: Deployment) -> int:
+    """Return the engine's block length for a model without recurrent layers [tokens]."""
+    return int(_table()["block_tokens"][deployment.engine][_attention_class(model)])
+
+
+def state_alignment_tokens(model: Model, deployment: Deployment) -> int:
+    """Return the multiple that a lengthened block must be of, by attention kernel [tokens]."""
+    rule = _table()["state_alignment_tokens"]
+    if _attention_class(model) == "default":
+        return int(rule["default"])
+    early = rule["latent_before"]
+    if is_before(deployment.engine_version, early["version"]):
+        return int(early["tokens"])
+    return int(rule["latent"])
+
+
+def reports_by_concurrency(deployment: Deployment) -> bool:
+    """Return whether the logged tokens are concurrency times the longest request."""
+    since = _table()["token_report"]["by_concurrency_since"]
+    return not is_before(deployment.engine_version, since)
