@@ -141,6 +141,8 @@ class _Builder:
             experts_per_token=_shared_choices(self.experts, self.experts_per_token, tokens_share),
             verify_tokens=verify,
             accepted_tokens=accepted,
+            mixed_steps=self.engine.mixed_steps,
+            pipeline_stages=self.layout.pp,
             max_batched_tokens=self.deployment.max_num_batched_tokens or 8192,
             max_sequences=self.deployment.max_num_seqs or 256,
         )
@@ -373,4 +375,4 @@ def _shared_choices(experts: int, experts_per_token: int, tokens_share: float) -
     """Choices per own token, when `tokens_share` tokens reach the experts for each of them [1]."""
     if not experts:
         return 0.0
-    return experts * (1.0 - (1.0 - experts_per_token / experts) ** tokens_share)
+    return float(experts * (1.0 - (1.0 - experts_per_token / experts) ** tokens_share))
