@@ -1,0 +1,52 @@
+"""Random input of a run, drawn beforehand: the same seed gives the same sessions everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..spec.distributions import LognormalMixture
+from .case import SessionLaws, SimulationCase
+from .state import Draws, FloatArray, IntArray
+
+
+def sample(law: LognormalMixture, size: int, rng: np.random.Generator) -> FloatArray:
+    """Return independent draws of a mixture, in the unit of the variable."""
+    part = rng.choice(len(law.weights), size=size, p=np.asarray(law.weights))
+    medians = np.asarray(law.medians)[part]
+    sigmas = np.asarray(law.sigmas)[part]
+    values = medians * np.exp(sigmas * rng.standard_normal(size))
+    return np.minimum(values, law.cap)
+
+
+def whole(law: LognormalMixture, size: int, rng: np.random.Generator) -> IntArray:
+    """Return draws rounded to whole numbers of at least 1."""
+    return np.maximum(np.rint(sample(law, size, rng)), 1.0).astype(np.int64)
+
+
+def run_draws(case: SimulationCase, turns: int, rng: np.random.Generator) -> Draws:
+    """Return the random input of a run of `turns` turns."""
+    size = turns + 2 * case.concurrency
+    classes = [laws for _, laws in case.classes()]
+    # Without prefix caching the shared prefix is computed like the rest of a first prompt.
+    extra = 0 if case.prefix_caching else case.shared_prefix_tokens
+
+    def rows(values: list[npt.NDArray[np.int64]]) -> IntArray:
+        return np.stack(values)
+
+    return Draws(
+        new_tokens=rows([whole(laws.new_tokens, size, rng) for laws in classes]),
+        output_tokens=rows([whole(laws.output_tokens, size, rng) for laws in classes]),
+        think_s=np.stack([sample(laws.think_time, size, rng) for laws in classes]),
+        reset_tokens=rows([_resets(laws, size, rng) for laws in classes]),
+        reset_kept_tokens=np.asarray([laws.reset_kept_tokens for laws in classes], dtype=np.int64),
+        first_tokens=rows([whole(laws.first_tokens, size, rng) + extra for laws in classes]),
+        turns=rows([whole(laws.turns, size, rng) for laws in classes]),
+    )
+
+
+def _resets(laws: SessionLaws, size: int, rng: np.random.Generator) -> IntArray:
+    if laws.reset_probability == 0.0:
+        return np.zeros(size, dtype=np.int64)
+    happens = rng.random(size) < laws.reset_probability
+    return np.where(happens, whole(laws.reset_tokens or laws.first_tokens, size, rng), 0)

@@ -1,0 +1,163 @@
+"""How a run begins: which sessions are live, how old they are, and what the cache holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .case import SessionLaws, SimulationCase, Start
+from .draws import sample, whole
+from .state import (
+    EVICTABLE,
+    FREE,
+    LIVE_TOKENS,
+    N_THINKING,
+    NEXT_SESSION,
+    RESUME_BLOCK,
+    RESUME_INTERVAL,
+    RESUME_TURN_END,
+    SPARE_ENTRIES,
+    TIER_USED,
+    Draws,
+    FloatArray,
+    IntArray,
+    Settings,
+    State,
+    empty_state,
+)
+
+RESUME_CODES = {
+    "block": RESUME_BLOCK,
+    "interval": RESUME_INTERVAL,
+    "turn_end": RESUME_TURN_END,
+}
+
+
+def run_settings(case: SimulationCase) -> Settings:
+    """Return a case in the form the event loop reads."""
+    law, block = case.step_law, case.block_tokens
+    compute_s, memory_s = law.sides()
+    shared = case.shared_prefix_tokens if case.prefix_caching else 0
+    rule, tier = case.state, case.tier
+    capacity = int(case.kv_tokens - shared) // block
+    state_blocks = -(-rule.running_tokens // block)
+    checkpoint_blocks = -(-rule.checkpoint_tokens // block)
+    room = (capacity - max(state_blocks, checkpoint_blocks)) * block
+    if rule.resume == "interval":
+        stride = rule.interval_tokens + checkpoint_blocks * block
+        room = room * rule.interval_tokens // stride - rule.interval_tokens
+    widest = max(law.max_batched_tokens, law.verify_tokens * case.concurrency)
+    return Settings(
+        sessions=case.concurrency,
+        block_tokens=block,
+        capacity_blocks=capacity,
+        shared_tokens=shared,
+        limit_tokens=int(min(case.max_context_tokens - shared, room - law.accepted_tokens - block)),
+        max_batched_tokens=law.max_batched_tokens,
+        max_sequences=law.max_sequences,
+        verify_tokens=law.verify_tokens,
+        accepted_tokens=float(law.accepted_tokens),
+        tier_blocks=0 if tier is None else int(tier.tokens) // block,
+        load_s_per_token=0.0 if tier is None else tier.bytes_per_token / tier.bytes_per_s,
+        caching=case.prefix_caching,
+        resume=RESUME_CODES[rule.resume],
+        interval_tokens=rule.interval_tokens,
+        running_state_blocks=state_blocks,
+        checkpoint_blocks=checkpoint_blocks,
+        frozen=case.frozen_context_tokens is not None,
+        compute_s=compute_s,
+        memory_s=memory_s,
+        coverage=law.coverage(np.arange(widest + 1)),
+    )
+
+
+def session_midway(laws: SessionLaws, rng: np.random.Generator) -> tuple[int, int, FloatArray]:
+    """Return (finished turns, turns, context after each) of a session met at a random turn.
+
+    A turn picked at random belongs to a long session more often: the number of turns is drawn
+    with a weight of its own size.
+    """
+    candidates = whole(laws.turns, 256, rng)
+    turns = int(rng.choice(candidates, p=candidates / candidates.sum()))
+    done = int(rng.integers(1, turns + 1))
+    added = whole(laws.new_tokens, done, rng) + whole(laws.output_tokens, done, rng)
+    added[0] = whole(laws.first_tokens, 1, rng)[0] + whole(laws.output_tokens, 1, rng)[0]
+    return done, turns, np.cumsum(added).astype(np.float64)
+
+
+def start_state(
+    case: SimulationCase,
+    settings: Settings,
+    draws: Draws,
+    start: Start,
+    rng: np.random.Generator,
+) -> State:
+    """Return the state at time zero: all sessions thinking, for a part of a think time."""
+    state = empty_state(settings)
+    classes = case.classes()
+    slots = case.concurrency
+    bounds = np.cumsum([share for share, _ in classes])
+    places = (np.arange(slots) + 0.5) / slots * bounds[-1]
+    state.kind[:] = np.searchsorted(bounds, places)
+    state.entry[:] = np.arange(1, slots + 1)
+    state.owner[1 : slots + 1] = np.arange(slots)
+    state.count[SPARE_ENTRIES] -= slots
+    state.count[NEXT_SESSION] = slots
+    for slot in range(slots):
+        laws = classes[state.kind[slot]][1]
+        state.turns[slot] = draws.turns[state.kind[slot], slot]
+        if case.frozen_context_tokens is not None:
+            frozen = int(case.frozen_context_tokens[slot])
+            state.frozen[slot] = state.context[slot] = min(frozen, settings.limit_tokens // 2)
+            state.turns[slot] = np.iinfo(np.int64).max
+        elif start != "fresh":
+            done, turns, contexts = session_midway(laws, rng)
+            if done < turns and contexts[-1] < settings.limit_tokens:
+                state.turn[slot], state.turns[slot] = done, turns
+                state.context[slot] = int(contexts[-1])
+        state.ready_s[slot] = sample(laws.think_time, 1, rng)[0] * rng.random()
+    state.count[LIVE_TOKENS] = int(state.context.sum())
+    state.thinking[:] = np.argsort(state.ready_s, kind="stable")  # a sorted list is a heap
+    state.count[N_THINKING] = slots
+    if start == "warm" and case.prefix_caching:
+        fill_cache(settings, state)
+    return state
+
+
+def full_cache_blocks(settings: Settings, tokens: IntArray) -> IntArray:
+    """Blocks that idle sessions of `tokens` keep, when nothing has been evicted [blocks]."""
+    blocks = tokens // settings.block_tokens
+    if settings.resume == RESUME_INTERVAL:
+        blocks = blocks + tokens // settings.interval_tokens * settings.checkpoint_blocks
+    elif settings.resume == RESUME_TURN_END:
+        blocks = np.where(blocks > 0, blocks + settings.checkpoint_blocks, 0)
+    return blocks
+
+
+def fill_cache(settings: Settings, state: State) -> None:
+    """Cache the sessions that return soonest, as far as both tiers reach."""
+    kept = full_cache_blocks(settings, state.context)
+    soonest = state.thinking[: state.count[N_THINKING]]
+    tiers = (
+        (state.blocks, state.older, state.newer, settings.capacity_blocks),
+        (state.tier_kept, state.tier_older, state.tier_newer, settings.tier_blocks),
+    )
+    for number, (blocks, older, newer, capacity) in enumerate(tiers):
+        room = capacity
+        held = []
+        for slot in soonest:
+            entry = int(state.entry[slot])
+            blocks[entry] = min(room, int(kept[slot]))
+            room -= int(blocks[entry])
+            if blocks[entry] > 0:
+                held.append(entry)
+        # The soonest to return is put at the recent end, as the one that left last.
+        order = [0, *reversed(held)]
+        for before, after in zip(order, [*order[1:], 0], strict=True):
+            newer[before] = after
+            older[after] = before
+        if number == 0:
+            state.count[FREE] = room
+            state.count[EVICTABLE] = capacity - room
+        else:
+            state.count[TIER_USED] = capacity - room
+    state.kept[state.entry] = kept

@@ -1,0 +1,185 @@
+"""The simulator's memory: plain arrays, so that one source runs compiled and interpreted.
+
+A *slot* is one of the C live sessions. An *entry* is one session's blocks in the cache; entries
+of finished sessions stay behind as dead ones until they are evicted. Entry 0 is the sentinel of
+both recency lists.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+THINKING, WAITING, LOADING, PREFILLING, DECODING = range(5)
+PHASES = ("thinking", "waiting", "loading", "prefilling", "decoding")
+
+RESUME_BLOCK, RESUME_INTERVAL, RESUME_TURN_END = range(3)
+
+# Positions in `State.count`
+(
+    FREE,
+    EVICTABLE,
+    TIER_USED,
+    N_RUNNING,
+    WAIT_HEAD,
+    N_WAITING,
+    LOAD_HEAD,
+    N_LOADING,
+    N_THINKING,
+    NEXT_TURN,
+    NEXT_SESSION,
+    DONE,
+    PREEMPTIONS,
+    SPARE_ENTRIES,
+    LIVE_TOKENS,
+    STEPS,
+) = range(16)
+
+# Positions in `State.clock`
+NOW, BUSY, LINK_FREE, PREFILL_BUSY = range(4)
+
+COMPOSITION_BINS = 200
+COMPOSITION_BIN = 0.02  # width in live tokens over budget
+
+
+class Settings(NamedTuple):
+    """What does not change during a run."""
+
+    sessions: int
+    block_tokens: int
+    capacity_blocks: int
+    shared_tokens: int
+    limit_tokens: int
+    max_batched_tokens: int
+    max_sequences: int
+    verify_tokens: int
+    accepted_tokens: float
+    tier_blocks: int
+    load_s_per_token: float
+    caching: bool
+    resume: int
+    interval_tokens: int
+    running_state_blocks: int
+    checkpoint_blocks: int
+    frozen: bool
+    compute_s: FloatArray
+    memory_s: FloatArray
+    coverage: FloatArray
+
+
+class Draws(NamedTuple):
+    """Random input, by slot class where it depends on it: rows are classes."""
+
+    new_tokens: IntArray
+    output_tokens: IntArray
+    think_s: FloatArray
+    reset_tokens: IntArray  # 0 where the turn does not reset
+    reset_kept_tokens: IntArray  # one value per class
+    first_tokens: IntArray
+    turns: IntArray
+
+
+class State(NamedTuple):
+    """Everything that changes."""
+
+    count: IntArray
+    clock: FloatArray
+    # per slot
+    kind: IntArray
+    phase: IntArray
+    entry: IntArray
+    turn: IntArray
+    turns: IntArray
+    context: IntArray
+    prompt: IntArray
+    output: IntArray
+    target: IntArray
+    computed: IntArray
+    chunk: IntArray
+    generated: FloatArray
+    steps_left: IntArray
+    looked_up: IntArray
+    hbm_hit: IntArray
+    tier_hit: IntArray
+    ceiling: IntArray
+    arrival_s: FloatArray
+    first_token_s: FloatArray
+    ready_s: FloatArray
+    frozen: IntArray
+    # orders of slots
+    running: IntArray
+    waiting: IntArray
+    loading: IntArray
+    thinking: IntArray
+    # per entry
+    owner: IntArray
+    blocks: IntArray
+    kept: IntArray
+    tier_kept: IntArray
+    older: IntArray
+    newer: IntArray
+    tier_older: IntArray
+    tier_newer: IntArray
+    spare: IntArray
+    # time-weighted
+    phase_s: FloatArray
+    pinned_block_s: FloatArray
+    composition_s: FloatArray
+
+
+class Records(NamedTuple):
+    """One row per finished turn, in the order of finishing."""
+
+    arrival_s: FloatArray
+    first_token_s: FloatArray
+    finish_s: FloatArray
+    prompt: IntArray
+    output: IntArray
+    hbm_hit: IntArray
+    tier_hit: IntArray
+    ceiling: IntArray
+    kind: IntArray
+
+
+def empty_records(turns: int) -> Records:
+    """Return room for `turns` finished turns."""
+    times = [np.zeros(turns, dtype=np.float64) for _ in range(3)]
+    numbers = [np.zeros(turns, dtype=np.int64) for _ in range(6)]
+    return Records(*times, *numbers)
+
+
+def empty_state(settings: Settings) -> State:
+    """Return a state with an empty cache and every slot idle before its first turn."""
+    slots = settings.sessions
+    entries = 2 + 2 * slots + settings.capacity_blocks + settings.tier_blocks
+
+    def ints(size: int) -> IntArray:
+        return np.zeros(size, dtype=np.int64)
+
+    def floats(size: int) -> FloatArray:
+        return np.zeros(size, dtype=np.float64)
+
+    state = State(
+        count=ints(16), clock=floats(4),
+        kind=ints(slots), phase=ints(slots), entry=ints(slots), turn=ints(slots),
+        turns=ints(slots), context=ints(slots), prompt=ints(slots), output=ints(slots),
+        target=ints(slots), computed=ints(slots), chunk=ints(slots), generated=floats(slots),
+        steps_left=ints(slots), looked_up=ints(slots), hbm_hit=ints(slots), tier_hit=ints(slots),
+        ceiling=ints(slots), arrival_s=floats(slots), first_token_s=floats(slots),
+        ready_s=floats(slots), frozen=ints(slots),
+        running=ints(slots), waiting=ints(slots), loading=ints(slots), thinking=ints(slots),
+        owner=np.full(entries, -1, dtype=np.int64), blocks=ints(entries), kept=ints(entries),
+        tier_kept=ints(entries), older=ints(entries), newer=ints(entries),
+        tier_older=ints(entries), tier_newer=ints(entries),
+        spare=np.arange(entries - 1, 0, -1, dtype=np.int64),
+        phase_s=floats(len(PHASES)), pinned_block_s=floats(1),
+        composition_s=floats(COMPOSITION_BINS),
+    )  # fmt: skip
+    state.count[FREE] = settings.capacity_blocks
+    state.count[SPARE_ENTRIES] = entries - 1
+    return state
