@@ -78,3 +78,23 @@ def mean_excess(y: npt.ArrayLike) -> FloatArray:
     """psi(y) = E[(y + N)^+] = y Phi(y) + phi(y) for standard normal N, elementwise [1]."""
     value = np.asarray(y, dtype=np.float64)
     return np.maximum(value * cdf(value) + pdf(value), 0.0)
+
+
+def quantile(p: npt.ArrayLike) -> FloatArray:
+    """Standard normal quantile, elementwise, by Newton's method on `cdf` from a rational start [1].
+
+    Notes
+    -----
+    The start is Abramowitz and Stegun 26.2.23 (absolute error under 4.5e-4); three Newton steps
+    with the exact density bring it to machine precision for 1e-12 < p < 1 - 1e-12.
+    """
+    probability = np.asarray(p, dtype=np.float64)
+    tail = np.clip(np.minimum(probability, 1.0 - probability), 1e-300, 0.5)
+    t = np.sqrt(-2.0 * np.log(tail))
+    start = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
+        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
+    )
+    y = -start
+    for _ in range(3):
+        y = y - (cdf(y) - tail) / np.maximum(pdf(y), 1e-300)
+    return np.where(probability < 0.5, y, -y)

@@ -117,8 +117,8 @@ def workload_from_mapping(item: Bundle) -> Workload:
     """Return the workload that a catalog entry or a user's file describes."""
     known = {
         "name", "request_tokens", "tree_tokens", "output_tokens", "turns", "think_time",
-        "theoretical_hit_rate", "shared_prefix_tokens", "max_context_tokens", "intervals",
-        "provenance",
+        "theoretical_hit_rate", "new_tokens", "shared_prefix_tokens", "max_context_tokens",
+        "intervals", "provenance",
     }  # fmt: skip
     for key in item:
         if key not in known:
@@ -145,6 +145,8 @@ def workload_from_mapping(item: Bundle) -> Workload:
                 sigmas=tuple(float(s) for s in gap["sigmas"]),
                 cap=float(gap.get("cap_s", "inf")),
             ),
+            turns_cv=float(item["turns"].get("cv", 1.0)),
+            new_tokens_cv=float(item.get("new_tokens", {}).get("cv", 1.0)),
             shared_prefix_tokens=float(item.get("shared_prefix_tokens", 0.0)),
             max_context_tokens=float(item.get("max_context_tokens", "inf")),
             intervals={k: (float(a), float(b)) for k, (a, b) in item.get("intervals", {}).items()},

@@ -32,6 +32,10 @@ class Workload:
         Token-weighted share of prompts that an infinite cache finds [1].
     think_time : LognormalMixture
         Gap from response end to the next request, under its cap [s].
+    turns_cv : float
+        Coefficient of variation of the requests per session; 1 for geometric [1].
+    new_tokens_cv : float
+        Coefficient of variation of the tokens an infinite cache would not find [1].
     shared_prefix_tokens : float
         Prefix that all sessions share, 0 for none [tokens].
     max_context_tokens : float
@@ -52,6 +56,8 @@ class Workload:
     turns_mean: float
     theoretical_hit_rate: float
     think_time: LognormalMixture
+    turns_cv: float = 1.0
+    new_tokens_cv: float = 1.0
     shared_prefix_tokens: float = 0.0
     max_context_tokens: float = math.inf
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -62,7 +68,8 @@ class Workload:
             value = getattr(self, name)
             if not (value >= 1 and math.isfinite(value)):
                 raise SpecError(f"{name} must be at least 1 and finite, got {value}.", field=name)
-        for name in ("request_tokens_cv", "tree_tokens_cv", "output_tokens_cv"):
+        for name in ("request_tokens_cv", "tree_tokens_cv", "output_tokens_cv", "new_tokens_cv",
+                     "turns_cv"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
                 raise SpecError(f"{name} must not be negative, got {value}.", field=name)
@@ -95,3 +102,12 @@ class Workload:
         think_time = self.think_time if cap is None else self.think_time.capped(cap)
         kept = {name: span for name, span in self.intervals.items() if name not in given}
         return replace(self, think_time=think_time, intervals=kept, **given)  # type: ignore[arg-type]
+
+    @property
+    def ended_tokens_mean(self) -> float:
+        """Mean tokens that a session leaves behind when it ends [tokens].
+
+        With contexts that grow turn by turn, a random turn has age ``(E[K^2]/E[K] + 1)/2`` while
+        the last has age K, so the ratio of the two sizes is ``2/(1 + cv^2)``; 1 if geometric.
+        """
+        return self.tree_tokens_mean * 2.0 / (1.0 + self.turns_cv**2)

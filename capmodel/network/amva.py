@@ -1,0 +1,148 @@
+"""Throughput of think, prefill and decode for a frozen miss fraction: approximate MVA.
+
+One server prefills first come, first served; decodes share its steps. While a prefill runs every
+decode advances one position per mixed step, otherwise one per pure decode step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .service_demand import ServiceDemand
+
+FloatArray = npt.NDArray[np.float64]
+
+BISECTIONS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Where C sessions settle for given miss fractions; arrays have one entry per composition.
+
+    Parameters
+    ----------
+    cycle_s, wait_s, prefill_s, load_s, decode_s : ndarray
+        Cycle time and its parts besides the think time [s].
+    prefill_second_moment : ndarray
+        E[PT^2] [s^2].
+    decoding : ndarray
+        Mean decoding sequences [1].
+    prefill_utilization : ndarray
+        Share of time the server prefills [1].
+    """
+
+    cycle_s: FloatArray
+    wait_s: FloatArray
+    prefill_s: FloatArray
+    load_s: FloatArray
+    decode_s: FloatArray
+    prefill_second_moment: FloatArray
+    decoding: FloatArray
+    prefill_utilization: FloatArray
+
+
+def request_rate(
+    decoding: FloatArray,
+    decode_steps: float,
+    step_s: FloatArray,
+    prefill_s: FloatArray,
+    prefill_steps: FloatArray,
+) -> FloatArray:
+    """Request rate that keeps `decoding` sequences in decode [requests/s].
+
+    Notes
+    -----
+    A decode of N steps advances at ``(1 - U)/tau + U S/PT`` steps per second, ``U = X PT``; with
+    ``n = X N / pace`` this is linear in X: ``X = (n/tau) / (N + n (PT/tau - S))``.
+    Derivation: ``decode_pace``.
+    """
+    idle_pace = decoding / step_s
+    slowing = np.maximum(prefill_s / step_s - prefill_steps, 0.0)
+    rate: FloatArray = idle_pace / (decode_steps + decoding * slowing)
+    return rate
+
+
+def _flow(
+    decoding: FloatArray,
+    demand: ServiceDemand,
+    miss: FloatArray,
+    load_s: FloatArray,
+    concurrency: int,
+) -> tuple[FloatArray, Flow]:
+    """Request rate and residence times with `decoding` sequences in decode."""
+    seen = (concurrency - 1) / concurrency
+    step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss)
+    rate = request_rate(decoding, demand.decode_steps, step, prefill, steps)
+    busy = np.minimum(rate * prefill, 1.0)
+    decode = decoding / np.maximum(rate, 1e-300)
+    load = np.minimum(seen * busy, 1.0 - 1e-12)
+    wait = load * second / (2.0 * prefill) / (1.0 - load)
+    link = np.minimum(rate * load_s * seen, 1.0 - 1e-9)
+    loading = load_s / (1.0 - link)
+    flow = Flow(
+        cycle_s=demand.think_mean_s + wait + loading + prefill + decode,
+        wait_s=wait,
+        prefill_s=prefill,
+        load_s=loading,
+        decode_s=decode,
+        prefill_second_moment=second,
+        decoding=decoding,
+        prefill_utilization=busy,
+    )
+    return rate, flow
+
+
+def solve(
+    demand: ServiceDemand,
+    miss: FloatArray,
+    load_s: FloatArray,
+    concurrency: int,
+    running_limit: float = np.inf,
+) -> Flow:
+    """Return the flow of C sessions at given miss fractions, by bisection on the decode batch.
+
+    Parameters
+    ----------
+    demand : ServiceDemand
+        Service curves of the engine and workload.
+    miss : ndarray, shape (n,)
+        Share of reusable tokens to be computed again [1].
+    load_s : ndarray, shape (n,)
+        Seconds a request spends loading from a tier, alone on the link [s].
+    concurrency : int
+        Sessions [1].
+    running_limit : float
+        Requests that may run at once, from memory or the engine's limit [1].
+
+    Notes
+    -----
+    Solves ``X (Z + W + L + PT + D) = C`` under ``X (PT + D) <= limit``; both left sides increase
+    with the decode batch, so the root is unique.
+    ``W = rho S_r / (1 - rho)``, ``rho = (C-1)/C X PT``, ``S_r = E[PT^2] / (2 E[PT])``.
+    """
+    low = np.zeros_like(miss)
+    high = np.full_like(miss, float(concurrency))
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        rate, flow = _flow(middle, demand, miss, load_s, concurrency)
+        running = rate * (flow.prefill_s + flow.decode_s)
+        too_many = (rate * flow.cycle_s > concurrency) | (running > running_limit)
+        high = np.where(too_many, middle, high)
+        low = np.where(too_many, low, middle)
+    rate, flow = _flow(0.5 * (low + high), demand, miss, load_s, concurrency)
+    # Where the running limit binds, the sessions that do not fit wait: Little's law says how long.
+    cycle = concurrency / rate
+    wait = np.maximum(flow.wait_s + cycle - flow.cycle_s, 0.0)
+    return Flow(
+        cycle_s=cycle,
+        wait_s=wait,
+        prefill_s=flow.prefill_s,
+        load_s=flow.load_s,
+        decode_s=flow.decode_s,
+        prefill_second_moment=flow.prefill_second_moment,
+        decoding=flow.decoding,
+        prefill_utilization=flow.prefill_utilization,
+    )
