@@ -16,7 +16,7 @@ def sample(law: LognormalMixture, size: int, rng: np.random.Generator) -> FloatA
     medians = np.asarray(law.medians)[part]
     sigmas = np.asarray(law.sigmas)[part]
     values = medians * np.exp(sigmas * rng.standard_normal(size))
-    return np.minimum(values, law.cap)
+    return np.asarray(np.minimum(values, law.cap))
 
 
 def whole(law: LognormalMixture, size: int, rng: np.random.Generator) -> IntArray:

@@ -51,10 +51,10 @@ from .steps import (
 def next_event_s(state: State) -> float:
     """Time of the next arrival or finished load; infinity for none [s]."""
     event_s = math.inf
-    if state.count[N_THINKING] > 0:
+    if state.tally[N_THINKING] > 0:
         event_s = state.ready_s[state.thinking[0]]
-    if state.count[N_LOADING] > 0:
-        event_s = min(event_s, state.ready_s[state.loading[state.count[LOAD_HEAD]]])
+    if state.tally[N_LOADING] > 0:
+        event_s = min(event_s, state.ready_s[state.loading[state.tally[LOAD_HEAD]]])
     return event_s
 
 
@@ -62,17 +62,17 @@ def next_event_s(state: State) -> float:
 def take_events(settings: Settings, draws: Draws, state: State) -> None:
     """Queue everyone who has stopped thinking and run everyone whose load is done."""
     now_s = state.clock[NOW]
-    while state.count[N_THINKING] > 0 and state.ready_s[state.thinking[0]] <= now_s:
+    while state.tally[N_THINKING] > 0 and state.ready_s[state.thinking[0]] <= now_s:
         arrive(settings, draws, state, wake(state))
-    while state.count[N_LOADING] > 0:
-        slot = state.loading[state.count[LOAD_HEAD]]
+    while state.tally[N_LOADING] > 0:
+        slot = state.loading[state.tally[LOAD_HEAD]]
         if state.ready_s[slot] > now_s:
             break
-        state.count[LOAD_HEAD] = (state.count[LOAD_HEAD] + 1) % state.loading.shape[0]
-        state.count[N_LOADING] -= 1
+        state.tally[LOAD_HEAD] = (state.tally[LOAD_HEAD] + 1) % state.loading.shape[0]
+        state.tally[N_LOADING] -= 1
         state.phase[slot] = PREFILLING
-        state.running[state.count[N_RUNNING]] = slot
-        state.count[N_RUNNING] += 1
+        state.running[state.tally[N_RUNNING]] = slot
+        state.tally[N_RUNNING] += 1
 
 
 @compiled
@@ -81,7 +81,7 @@ def set_features(settings: Settings, state: State, level: FloatArray, slope: Flo
     level[:] = 0.0
     slope[:] = 0.0
     level[STEP] = 1.0
-    for place in range(state.count[N_RUNNING]):
+    for place in range(state.tally[N_RUNNING]):
         slot = state.running[place]
         if state.phase[slot] == DECODING:
             level[TOKENS] += settings.verify_tokens
@@ -107,7 +107,7 @@ def tokens_after(settings: Settings, state: State, slot: int, steps: int) -> int
     if state.phase[slot] == DECODING:
         gained = steps * settings.accepted_tokens
         return int(state.prompt[slot] + state.generated[slot] + gained)
-    return state.computed[slot] + steps * state.chunk[slot]
+    return int(state.computed[slot] + steps * state.chunk[slot])
 
 
 @compiled
@@ -127,7 +127,7 @@ def run_length(
     if chunks == 0.0 and decode_tokens >= settings.max_batched_tokens:
         return 1
     steps = 1 << 40
-    for place in range(state.count[N_RUNNING]):
+    for place in range(state.tally[N_RUNNING]):
         slot = state.running[place]
         if state.phase[slot] == DECODING:
             steps = min(steps, state.steps_left[slot])
@@ -135,7 +135,7 @@ def run_length(
             rest = state.target[slot] - state.computed[slot]
             steps = min(steps, rest // state.chunk[slot])
     needed = 0
-    for place in range(state.count[N_RUNNING]):
+    for place in range(state.tally[N_RUNNING]):
         slot = state.running[place]
         wanted = held_blocks(settings, tokens_after(settings, state, slot, steps))
         needed += max(wanted - state.blocks[state.entry[slot]], 0)
@@ -150,22 +150,22 @@ def pass_time(settings: Settings, state: State, seconds: float) -> None:
     """Advance the clock and the time-weighted sums."""
     state.clock[NOW] += seconds
     phase_s = state.phase_s
-    phase_s[0] += seconds * state.count[N_THINKING]
-    phase_s[1] += seconds * state.count[N_WAITING]
-    phase_s[2] += seconds * state.count[N_LOADING]
-    for place in range(state.count[N_RUNNING]):
+    phase_s[0] += seconds * state.tally[N_THINKING]
+    phase_s[1] += seconds * state.tally[N_WAITING]
+    phase_s[2] += seconds * state.tally[N_LOADING]
+    for place in range(state.tally[N_RUNNING]):
         phase_s[state.phase[state.running[place]]] += seconds
-    pinned = settings.capacity_blocks - state.count[FREE] - state.count[EVICTABLE]
+    pinned = settings.capacity_blocks - state.tally[FREE] - state.tally[EVICTABLE]
     state.pinned_block_s[0] += seconds * pinned
     budget = settings.capacity_blocks * settings.block_tokens
-    level = int(state.count[LIVE_TOKENS] / (COMPOSITION_BIN * budget))
+    level = int(state.tally[LIVE_TOKENS] / (COMPOSITION_BIN * budget))
     state.composition_s[min(level, COMPOSITION_BINS - 1)] += seconds
 
 
 @compiled
 def record(state: State, records: Records, slot: int, now_s: float) -> None:
     """Write down a finished turn."""
-    row = state.count[DONE]
+    row = state.tally[DONE]
     records.arrival_s[row] = state.arrival_s[slot]
     records.first_token_s[row] = state.first_token_s[slot]
     records.finish_s[row] = now_s
@@ -175,14 +175,14 @@ def record(state: State, records: Records, slot: int, now_s: float) -> None:
     records.tier_hit[row] = state.tier_hit[slot]
     records.ceiling[row] = state.ceiling[slot]
     records.kind[row] = state.kind[slot]
-    state.count[DONE] += 1
+    state.tally[DONE] += 1
 
 
 @compiled
 def end_step(settings: Settings, draws: Draws, state: State, records: Records, steps: int) -> None:
     """Move every running slot on by `steps`, and let finished turns go."""
     now_s = state.clock[NOW]
-    running = state.count[N_RUNNING]
+    running = state.tally[N_RUNNING]
     stay = 0
     for place in range(running):
         slot = state.running[place]
@@ -211,13 +211,13 @@ def end_step(settings: Settings, draws: Draws, state: State, records: Records, s
         else:
             state.running[stay] = slot
             stay += 1
-    state.count[N_RUNNING] = stay
+    state.tally[N_RUNNING] = stay
 
 
 @compiled
 def hold_for_run(settings: Settings, state: State, steps: int) -> None:
     """Allocate what a run of like steps will fill."""
-    for place in range(state.count[N_RUNNING]):
+    for place in range(state.tally[N_RUNNING]):
         slot = state.running[place]
         wanted = held_blocks(settings, tokens_after(settings, state, slot, steps))
         if wanted > state.blocks[state.entry[slot]]:
@@ -238,10 +238,10 @@ def _engine(
         turns: int,
     ) -> None:
         # `version` is a closure value, so kept machine code belongs to these sources alone.
-        while version and state.count[DONE] < turns:
+        while version and state.tally[DONE] < turns:
             take_events(settings, draws, state)
             prefill = schedule(settings, state)
-            if state.count[N_RUNNING] == 0:
+            if state.tally[N_RUNNING] == 0:
                 pass_time(settings, state, next_event_s(state) - state.clock[NOW])
                 # Rounding must not leave the clock a hair before the event it waits for.
                 state.clock[NOW] = max(state.clock[NOW], next_event_s(state))
@@ -253,7 +253,7 @@ def _engine(
             if prefill > 0:
                 state.clock[PREFILL_BUSY] += seconds
             state.clock[BUSY] += seconds
-            state.count[STEPS] += steps
+            state.tally[STEPS] += steps
             pass_time(settings, state, seconds)
             end_step(settings, draws, state, records, steps)
 

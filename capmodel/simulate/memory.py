@@ -50,8 +50,8 @@ def remove(older: IntArray, newer: IntArray, entry: int) -> None:
 @compiled
 def new_entry(state: State, slot: int) -> int:
     """Return an unused entry, owned by `slot` (-1 for a dead one)."""
-    state.count[SPARE_ENTRIES] -= 1
-    entry = state.spare[state.count[SPARE_ENTRIES]]
+    state.tally[SPARE_ENTRIES] -= 1
+    entry = int(state.spare[state.tally[SPARE_ENTRIES]])
     state.owner[entry] = slot
     state.blocks[entry] = 0
     state.kept[entry] = 0
@@ -63,8 +63,8 @@ def new_entry(state: State, slot: int) -> int:
 def recycle_if_gone(state: State, entry: int) -> None:
     """Make a dead entry without blocks available again."""
     if state.owner[entry] < 0 and state.blocks[entry] == 0 and state.tier_kept[entry] == 0:
-        state.spare[state.count[SPARE_ENTRIES]] = entry
-        state.count[SPARE_ENTRIES] += 1
+        state.spare[state.tally[SPARE_ENTRIES]] = entry
+        state.tally[SPARE_ENTRIES] += 1
 
 
 @compiled
@@ -103,18 +103,18 @@ def hit_tokens(settings: Settings, blocks: int, kept: int) -> int:
 @compiled
 def available_blocks(state: State) -> int:
     """Blocks that are free or can be evicted [blocks]."""
-    return state.count[FREE] + state.count[EVICTABLE]
+    return int(state.tally[FREE] + state.tally[EVICTABLE])
 
 
 @compiled
 def evict(state: State, needed: int) -> None:
     """Free idle blocks until `needed` are free; the caller has checked that they exist."""
-    while state.count[FREE] < needed:
+    while state.tally[FREE] < needed:
         entry = state.newer[0]
-        taken = min(state.blocks[entry], needed - state.count[FREE])
+        taken = min(state.blocks[entry], needed - state.tally[FREE])
         state.blocks[entry] -= taken
-        state.count[FREE] += taken
-        state.count[EVICTABLE] -= taken
+        state.tally[FREE] += taken
+        state.tally[EVICTABLE] -= taken
         if state.blocks[entry] == 0:
             remove(state.older, state.newer, entry)
             recycle_if_gone(state, entry)
@@ -125,16 +125,16 @@ def pin(state: State, entry: int) -> None:
     """Take an idle entry's blocks out of reach of eviction."""
     if state.blocks[entry] > 0:
         remove(state.older, state.newer, entry)
-        state.count[EVICTABLE] -= state.blocks[entry]
+        state.tally[EVICTABLE] -= state.blocks[entry]
 
 
 @compiled
 def resize(state: State, entry: int, blocks: int) -> None:
     """Give a pinned entry exactly `blocks`; the caller has checked that they are available."""
     change = blocks - state.blocks[entry]
-    if change > state.count[FREE]:
+    if change > state.tally[FREE]:
         evict(state, change)
-    state.count[FREE] -= change
+    state.tally[FREE] -= change
     state.blocks[entry] = blocks
 
 
@@ -143,13 +143,13 @@ def unpin(settings: Settings, state: State, entry: int, tokens: int) -> None:
     """Release a running request's blocks; full blocks of its `tokens` stay cached."""
     kept = kept_blocks(settings, tokens) if settings.caching else 0
     # A short request may hold less than its checkpoint would need; it then leaves none.
-    if kept > state.blocks[entry] + state.count[FREE]:
+    if kept > state.blocks[entry] + state.tally[FREE]:
         kept = 0
     resize(state, entry, kept)
     state.kept[entry] = kept
     if kept > 0:
         append(state.older, state.newer, entry)
-        state.count[EVICTABLE] += kept
+        state.tally[EVICTABLE] += kept
 
 
 @compiled
@@ -159,15 +159,15 @@ def write_tier(settings: Settings, state: State, entry: int) -> None:
         return
     if state.tier_kept[entry] > 0:
         remove(state.tier_older, state.tier_newer, entry)
-    state.count[TIER_USED] += state.kept[entry] - state.tier_kept[entry]
+    state.tally[TIER_USED] += state.kept[entry] - state.tier_kept[entry]
     state.tier_kept[entry] = state.kept[entry]
     if state.tier_kept[entry] > 0:
         append(state.tier_older, state.tier_newer, entry)
-    while state.count[TIER_USED] > settings.tier_blocks:
+    while state.tally[TIER_USED] > settings.tier_blocks:
         oldest = state.tier_newer[0]
-        taken = min(state.tier_kept[oldest], state.count[TIER_USED] - settings.tier_blocks)
+        taken = min(state.tier_kept[oldest], state.tally[TIER_USED] - settings.tier_blocks)
         state.tier_kept[oldest] -= taken
-        state.count[TIER_USED] -= taken
+        state.tally[TIER_USED] -= taken
         if state.tier_kept[oldest] == 0:
             remove(state.tier_older, state.tier_newer, oldest)
             recycle_if_gone(state, oldest)

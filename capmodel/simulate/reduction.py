@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from .result import (
     mean_half_width,
     ratio_half_width,
 )
-from .state import COMPOSITION_BIN, COMPOSITION_BINS, FloatArray, Records, Settings
+from .state import COMPOSITION_BIN, COMPOSITION_BINS, FloatArray, Records, Settings, joined, rows
 
 if TYPE_CHECKING:
     from .simulation import SeedRun
@@ -36,7 +37,7 @@ def reduced(
     complete: bool,
 ) -> SimulationResult:
     """Return the result of all seeds together."""
-    records = Records(*(np.concatenate(column) for column in zip(*(r.records for r in runs))))
+    records = joined([run.records for run in runs])
     batches = _batches(runs)
     shared = settings.shared_tokens
     seconds = sum(run.ended_s - run.began_s for run in runs)
@@ -101,9 +102,9 @@ def _batches(runs: Sequence[SeedRun]) -> list[Batch]:
     for run in runs:
         edges = np.linspace(0, run.records.finish_s.size, per_run + 1).astype(int)
         start_s = run.began_s
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(edges):
             if last > first:
-                part = Records(*(column[first:last] for column in run.records))
+                part = rows(run.records, first, last)
                 end_s = float(part.finish_s[-1])
                 found.append((part, end_s - start_s))
                 start_s = end_s

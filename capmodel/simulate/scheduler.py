@@ -40,21 +40,21 @@ def cached_tokens(settings: Settings, state: State, slot: int) -> int:
     """KV tokens that a running slot has computed, private ones [tokens]."""
     if state.phase[slot] == DECODING:
         return int(state.prompt[slot] + state.generated[slot]) - 1
-    return state.computed[slot]
+    return int(state.computed[slot])
 
 
 @compiled
 def preempt_newest(settings: Settings, state: State) -> int:
     """Send the newest running request back to the front of the queue; return its slot."""
-    state.count[N_RUNNING] -= 1
-    slot = state.running[state.count[N_RUNNING]]
+    state.tally[N_RUNNING] -= 1
+    slot = int(state.running[state.tally[N_RUNNING]])
     tokens = cached_tokens(settings, state, slot)
     unpin(settings, state, state.entry[slot], tokens)
     write_tier(settings, state, state.entry[slot])
     state.generated[slot] = float(int(state.generated[slot]))
     state.target[slot] = state.prompt[slot] + int(state.generated[slot])
     state.chunk[slot] = 0
-    state.count[PREEMPTIONS] += 1
+    state.tally[PREEMPTIONS] += 1
     enqueue(state, slot, True)
     return slot
 
@@ -102,22 +102,22 @@ def start(settings: Settings, state: State, slot: int, budget: int) -> bool:
         state.ready_s[slot] = state.clock[LINK_FREE]
         state.phase[slot] = LOADING
         size = state.loading.shape[0]
-        state.loading[(state.count[LOAD_HEAD] + state.count[N_LOADING]) % size] = slot
-        state.count[N_LOADING] += 1
+        state.loading[(state.tally[LOAD_HEAD] + state.tally[N_LOADING]) % size] = slot
+        state.tally[N_LOADING] += 1
     else:
         state.phase[slot] = PREFILLING
-        state.running[state.count[N_RUNNING]] = slot
-        state.count[N_RUNNING] += 1
+        state.running[state.tally[N_RUNNING]] = slot
+        state.tally[N_RUNNING] += 1
     return True
 
 
 @compiled
 def schedule(settings: Settings, state: State) -> int:
     """Set every running slot's chunk for one step; return the step's prefill tokens [tokens]."""
-    preemptions = state.count[PREEMPTIONS]
+    preemptions = state.tally[PREEMPTIONS]
     budget = settings.max_batched_tokens
     place = 0
-    while place < state.count[N_RUNNING]:
+    while place < state.tally[N_RUNNING]:
         slot = state.running[place]
         state.chunk[slot] = 0
         if state.phase[slot] == DECODING:
@@ -127,7 +127,7 @@ def schedule(settings: Settings, state: State) -> int:
         place += 1
     prefill = 0
     place = 0
-    while place < state.count[N_RUNNING] and budget > 0:
+    while place < state.tally[N_RUNNING] and budget > 0:
         slot = state.running[place]
         if state.phase[slot] == PREFILLING:
             chunk = min(budget, state.target[slot] - state.computed[slot])
@@ -137,16 +137,16 @@ def schedule(settings: Settings, state: State) -> int:
                 prefill += chunk
         place += 1
     while (
-        state.count[PREEMPTIONS] == preemptions
+        state.tally[PREEMPTIONS] == preemptions
         and budget > 0
-        and state.count[N_WAITING] > 0
-        and state.count[N_RUNNING] + state.count[N_LOADING] < settings.max_sequences
+        and state.tally[N_WAITING] > 0
+        and state.tally[N_RUNNING] + state.tally[N_LOADING] < settings.max_sequences
     ):
-        slot = state.waiting[state.count[WAIT_HEAD]]
+        slot = state.waiting[state.tally[WAIT_HEAD]]
         if not start(settings, state, slot, budget):
             break
-        state.count[WAIT_HEAD] = (state.count[WAIT_HEAD] + 1) % state.waiting.shape[0]
-        state.count[N_WAITING] -= 1
+        state.tally[WAIT_HEAD] = (state.tally[WAIT_HEAD] + 1) % state.waiting.shape[0]
+        state.tally[N_WAITING] -= 1
         budget -= state.chunk[slot]
         prefill += state.chunk[slot]
     return prefill

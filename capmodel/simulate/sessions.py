@@ -26,8 +26,8 @@ def think(state: State, slot: int, until_s: float) -> None:
     heap, ready_s = state.thinking, state.ready_s
     state.phase[slot] = THINKING
     ready_s[slot] = until_s
-    place = state.count[N_THINKING]
-    state.count[N_THINKING] += 1
+    place = state.tally[N_THINKING]
+    state.tally[N_THINKING] += 1
     while place > 0:
         parent = (place - 1) // 2
         if ready_s[heap[parent]] <= until_s:
@@ -41,9 +41,9 @@ def think(state: State, slot: int, until_s: float) -> None:
 def wake(state: State) -> int:
     """Take the slot that thinks shortest off the heap."""
     heap, ready_s = state.thinking, state.ready_s
-    first = heap[0]
-    state.count[N_THINKING] -= 1
-    size = state.count[N_THINKING]
+    first = int(heap[0])
+    state.tally[N_THINKING] -= 1
+    size = state.tally[N_THINKING]
     last = heap[size]
     place = 0
     while True:
@@ -66,18 +66,18 @@ def enqueue(state: State, slot: int, front: bool) -> None:
     size = state.waiting.shape[0]
     state.phase[slot] = WAITING
     if front:
-        state.count[WAIT_HEAD] = (state.count[WAIT_HEAD] - 1) % size
-        state.waiting[state.count[WAIT_HEAD]] = slot
+        state.tally[WAIT_HEAD] = (state.tally[WAIT_HEAD] - 1) % size
+        state.waiting[state.tally[WAIT_HEAD]] = slot
     else:
-        state.waiting[(state.count[WAIT_HEAD] + state.count[N_WAITING]) % size] = slot
-    state.count[N_WAITING] += 1
+        state.waiting[(state.tally[WAIT_HEAD] + state.tally[N_WAITING]) % size] = slot
+    state.tally[N_WAITING] += 1
 
 
 @compiled
 def begin_session(draws: Draws, state: State, slot: int) -> None:
     """Give a slot a fresh session that has nothing in cache."""
-    number = state.count[NEXT_SESSION] % draws.turns.shape[1]
-    state.count[NEXT_SESSION] += 1
+    number = state.tally[NEXT_SESSION] % draws.turns.shape[1]
+    state.tally[NEXT_SESSION] += 1
     state.entry[slot] = new_entry(state, slot)
     state.turn[slot] = 0
     state.turns[slot] = draws.turns[state.kind[slot], number]
@@ -88,8 +88,8 @@ def begin_session(draws: Draws, state: State, slot: int) -> None:
 def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
     """Draw the slot's next turn and queue it."""
     kind = state.kind[slot]
-    number = state.count[NEXT_TURN] % draws.new_tokens.shape[1]
-    state.count[NEXT_TURN] += 1
+    number = state.tally[NEXT_TURN] % draws.new_tokens.shape[1]
+    state.tally[NEXT_TURN] += 1
     state.turn[slot] += 1
     entry = state.entry[slot]
     before = state.context[slot]
@@ -113,7 +113,7 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
     state.target[slot] = context + new
     state.generated[slot] = 0.0
     state.looked_up[slot] = 0
-    state.count[LIVE_TOKENS] += context + new - before
+    state.tally[LIVE_TOKENS] += context + new - before
     state.arrival_s[slot] = state.ready_s[slot]
     state.ceiling[slot] = hit_tokens(settings, state.kept[entry], state.kept[entry])
     enqueue(state, slot, False)
@@ -122,19 +122,19 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
 @compiled
 def leave(settings: Settings, draws: Draws, state: State, slot: int, now_s: float) -> None:
     """End a slot's turn: think, and if it was the session's last turn start another one."""
-    number = state.count[DONE] % draws.think_s.shape[1]
+    number = state.tally[DONE] % draws.think_s.shape[1]
     context = state.prompt[slot] + state.output[slot]
-    state.count[LIVE_TOKENS] += state.output[slot]
+    state.tally[LIVE_TOKENS] += state.output[slot]
     if settings.frozen:
         kept = state.frozen[slot]
         drop_tail(state, state.entry[slot], kept_blocks(settings, kept))
-        state.count[LIVE_TOKENS] += kept - context
+        state.tally[LIVE_TOKENS] += kept - context
         context = kept
     elif state.turn[slot] >= state.turns[slot]:
         state.owner[state.entry[slot]] = -1
         recycle_if_gone(state, state.entry[slot])
         begin_session(draws, state, slot)
-        state.count[LIVE_TOKENS] -= context
+        state.tally[LIVE_TOKENS] -= context
         context = 0
     state.context[slot] = context
     think(state, slot, now_s + draws.think_s[state.kind[slot], number])

@@ -25,6 +25,7 @@ from .state import (
     Records,
     Settings,
     empty_records,
+    rows,
 )
 
 SLICE_TURNS = 2_000  # turns between two looks at the clock
@@ -69,25 +70,25 @@ def seed_run(
     level, slope = np.zeros((2, len(FEATURES)), dtype=np.float64)
 
     def until(limit: int) -> None:
-        while state.count[DONE] < limit and time.monotonic() < deadline_s:
-            target = min(int(state.count[DONE]) + SLICE_TURNS, limit)
+        while state.tally[DONE] < limit and time.monotonic() < deadline_s:
+            target = min(int(state.tally[DONE]) + SLICE_TURNS, limit)
             advance(settings, draws, state, records, level, slope, target)
             if progress is not None:
-                progress(min(1.0, float(state.count[DONE]) / total))
+                progress(min(1.0, float(state.tally[DONE]) / total))
 
     until(warm_up_turns)
-    first = int(state.count[DONE])
+    first = int(state.tally[DONE])
     before = (state.clock.copy(), state.phase_s.copy(), state.pinned_block_s.copy(),
-              state.composition_s.copy(), int(state.count[PREEMPTIONS]))  # fmt: skip
+              state.composition_s.copy(), int(state.tally[PREEMPTIONS]))  # fmt: skip
     until(total)
-    last = int(state.count[DONE])
+    last = int(state.tally[DONE])
     return SeedRun(
-        records=Records(*(column[first:last] for column in records)),
+        records=rows(records, first, last),
         began_s=float(before[0][NOW]),
         ended_s=float(state.clock[NOW]),
         busy_s=float(state.clock[BUSY] - before[0][BUSY]),
         prefill_busy_s=float(state.clock[PREFILL_BUSY] - before[0][PREFILL_BUSY]),
-        preemptions=int(state.count[PREEMPTIONS]) - before[4],
+        preemptions=int(state.tally[PREEMPTIONS]) - before[4],
         phase_s=state.phase_s - before[1],
         pinned_block_s=float(state.pinned_block_s[0] - before[2][0]),
         composition_s=state.composition_s - before[3],

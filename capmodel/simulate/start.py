@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import SpecError
 from .case import SessionLaws, SimulationCase, Start
 from .draws import sample, whole
 from .state import (
@@ -100,14 +101,13 @@ def start_state(
     state.kind[:] = np.searchsorted(bounds, places)
     state.entry[:] = np.arange(1, slots + 1)
     state.owner[1 : slots + 1] = np.arange(slots)
-    state.count[SPARE_ENTRIES] -= slots
-    state.count[NEXT_SESSION] = slots
+    state.tally[SPARE_ENTRIES] -= slots
+    state.tally[NEXT_SESSION] = slots
     for slot in range(slots):
         laws = classes[state.kind[slot]][1]
         state.turns[slot] = draws.turns[state.kind[slot], slot]
         if case.frozen_context_tokens is not None:
-            frozen = int(case.frozen_context_tokens[slot])
-            state.frozen[slot] = state.context[slot] = min(frozen, settings.limit_tokens // 2)
+            state.frozen[slot] = state.context[slot] = int(case.frozen_context_tokens[slot])
             state.turns[slot] = np.iinfo(np.int64).max
         elif start != "fresh":
             done, turns, contexts = session_midway(laws, rng)
@@ -115,9 +115,17 @@ def start_state(
                 state.turn[slot], state.turns[slot] = done, turns
                 state.context[slot] = int(contexts[-1])
         state.ready_s[slot] = sample(laws.think_time, 1, rng)[0] * rng.random()
-    state.count[LIVE_TOKENS] = int(state.context.sum())
+    if state.context.max() > settings.limit_tokens - 2:
+        raise SpecError(
+            f"a frozen context of {state.context.max()} tokens leaves no room for a turn within "
+            f"{settings.limit_tokens}.",
+            field="frozen_context_tokens",
+        )
+    state.tally[LIVE_TOKENS] = int(state.context.sum())
+    # What an infinite cache would hold, also where the real one begins empty.
+    state.kept[state.entry] = full_cache_blocks(settings, state.context)
     state.thinking[:] = np.argsort(state.ready_s, kind="stable")  # a sorted list is a heap
-    state.count[N_THINKING] = slots
+    state.tally[N_THINKING] = slots
     if start == "warm" and case.prefix_caching:
         fill_cache(settings, state)
     return state
@@ -135,8 +143,7 @@ def full_cache_blocks(settings: Settings, tokens: IntArray) -> IntArray:
 
 def fill_cache(settings: Settings, state: State) -> None:
     """Cache the sessions that return soonest, as far as both tiers reach."""
-    kept = full_cache_blocks(settings, state.context)
-    soonest = state.thinking[: state.count[N_THINKING]]
+    soonest = state.thinking[: state.tally[N_THINKING]]
     tiers = (
         (state.blocks, state.older, state.newer, settings.capacity_blocks),
         (state.tier_kept, state.tier_older, state.tier_newer, settings.tier_blocks),
@@ -146,7 +153,7 @@ def fill_cache(settings: Settings, state: State) -> None:
         held = []
         for slot in soonest:
             entry = int(state.entry[slot])
-            blocks[entry] = min(room, int(kept[slot]))
+            blocks[entry] = min(room, int(state.kept[entry]))
             room -= int(blocks[entry])
             if blocks[entry] > 0:
                 held.append(entry)
@@ -156,8 +163,7 @@ def fill_cache(settings: Settings, state: State) -> None:
             newer[before] = after
             older[after] = before
         if number == 0:
-            state.count[FREE] = room
-            state.count[EVICTABLE] = capacity - room
+            state.tally[FREE] = room
+            state.tally[EVICTABLE] = capacity - room
         else:
-            state.count[TIER_USED] = capacity - room
-    state.kept[state.entry] = kept
+            state.tally[TIER_USED] = capacity - room

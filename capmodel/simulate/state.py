@@ -7,7 +7,8 @@ both recency lists.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ PHASES = ("thinking", "waiting", "loading", "prefilling", "decoding")
 
 RESUME_BLOCK, RESUME_INTERVAL, RESUME_TURN_END = range(3)
 
-# Positions in `State.count`
+# Positions in `State.tally`
 (
     FREE,
     EVICTABLE,
@@ -87,7 +88,7 @@ class Draws(NamedTuple):
 class State(NamedTuple):
     """Everything that changes."""
 
-    count: IntArray
+    tally: IntArray
     clock: FloatArray
     # per slot
     kind: IntArray
@@ -148,9 +149,21 @@ class Records(NamedTuple):
 
 def empty_records(turns: int) -> Records:
     """Return room for `turns` finished turns."""
-    times = [np.zeros(turns, dtype=np.float64) for _ in range(3)]
-    numbers = [np.zeros(turns, dtype=np.int64) for _ in range(6)]
-    return Records(*times, *numbers)
+    columns: list[Any] = [np.zeros(turns, dtype=np.float64) for _ in range(3)]
+    columns += [np.zeros(turns, dtype=np.int64) for _ in range(6)]
+    return Records(*columns)
+
+
+def rows(records: Records, first: int, last: int) -> Records:
+    """Return the turns from `first` up to `last`."""
+    columns: list[Any] = [column[first:last] for column in records]
+    return Records(*columns)
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """Return the turns of all parts, one part after the other."""
+    columns: list[Any] = [np.concatenate(same) for same in zip(*parts, strict=True)]
+    return Records(*columns)
 
 
 def empty_state(settings: Settings) -> State:
@@ -165,7 +178,7 @@ def empty_state(settings: Settings) -> State:
         return np.zeros(size, dtype=np.float64)
 
     state = State(
-        count=ints(16), clock=floats(4),
+        tally=ints(16), clock=floats(4),
         kind=ints(slots), phase=ints(slots), entry=ints(slots), turn=ints(slots),
         turns=ints(slots), context=ints(slots), prompt=ints(slots), output=ints(slots),
         target=ints(slots), computed=ints(slots), chunk=ints(slots), generated=floats(slots),
@@ -180,6 +193,6 @@ def empty_state(settings: Settings) -> State:
         phase_s=floats(len(PHASES)), pinned_block_s=floats(1),
         composition_s=floats(COMPOSITION_BINS),
     )  # fmt: skip
-    state.count[FREE] = settings.capacity_blocks
-    state.count[SPARE_ENTRIES] = entries - 1
+    state.tally[FREE] = settings.capacity_blocks
+    state.tally[SPARE_ENTRIES] = entries - 1
     return state
