@@ -79,7 +79,9 @@ def fixed_length_point(
     together = 1.0 + burst_share * (running - 1.0)
     shape = _Shape(input_tokens, context, decode_steps, running, together)
     cycle, prefill, share = (_mixed_cycle if law.mixed_steps else _separate_cycle)(law, shape)
-    alone = float(prefill_s(law, input_tokens))
+    alone = float(prefill_s(law, input_tokens)) + law.request_s
+    # Fewer requests than pipeline stages leave stages empty: a cycle is never under its latency.
+    cycle = max(cycle, alone + decode_steps * float(decode_step_s(law, 1.0, context)))
     waiting = burst_share * 0.5 * (running - 1.0) + (1.0 - burst_share) * 0.5 * share
     inside = min(max(alone, prefill) + waiting * prefill, cycle)
     return FixedLengthPoint(

@@ -10,20 +10,24 @@ from dataclasses import dataclass, field
 
 from ..catalog import efficiencies
 from ..errors import SpecError
+from ..memory.engine_defaults import max_num_batched_tokens, max_num_seqs
 from ..memory.params import feed_forward_params, mixer_params
+from ..memory.weights import served_precision
 from ..spec.attention import GroupedQueryAttention, LatentAttention
 from ..spec.deployment import Deployment
 from ..spec.model import LayerGroup, MixtureOfExperts, Model
 from ..spec.node import Node
-from ..spec.precision import WeightPrecision, number_format
+from ..spec.precision import number_format
 from .bytes_moved import ACTIVATION_BYTES, activation_traffic, cache_traffic
 from .collectives import collective, point_to_point
 from .flops import attention_flop
 from .kernels import kernel_count
-from .roofline import EngineConstants, Roofline, engine_constants
+from .roofline import EngineConstants, Roofline, engine_constants, replicated_latent
+from .speculation import accepted_length, check_supported, draft, draft_passes
 from .step_law import StepLaw, StepTerm, term
 
 Rates = dict[str, float]
+_STEP_FEATURES = ("step", "coverage")
 
 
 @dataclass(slots=True)
@@ -70,7 +74,14 @@ class _Layout:
         )
 
 
-def engine_law(model: Model, node: Node, deployment: Deployment) -> StepLaw:
+def engine_law(
+    model: Model,
+    node: Node,
+    deployment: Deployment,
+    *,
+    constants: EngineConstants | None = None,
+    accepted_tokens: float | None = None,
+) -> StepLaw:
     """Return the step law of one data-parallel rank.
 
     Parameters
@@ -81,6 +92,10 @@ def engine_law(model: Model, node: Node, deployment: Deployment) -> StepLaw:
         Accelerators and their links.
     deployment : Deployment
         Engine, layout, precision and limits.
+    constants : EngineConstants, optional
+        End-to-end losses in place of the fitted ones of the engine.
+    accepted_tokens : float, optional
+        Measured accepted length in place of the draft's curve [tokens].
 
     Raises
     ------
@@ -100,30 +115,33 @@ def engine_law(model: Model, node: Node, deployment: Deployment) -> StepLaw:
             f"{node.nodes} x {node.name}.",
             field="tp",
         )
-    builder = _Builder(model, node, deployment)
-    return builder.law()
+    check_supported(deployment)
+    return _Builder(model, node, deployment, constants).law(accepted_tokens)
 
 
 class _Builder:
     """Walks the layers once and adds each block's seconds to the ledger."""
 
-    def __init__(self, model: Model, node: Node, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        model: Model,
+        node: Node,
+        deployment: Deployment,
+        constants: EngineConstants | None = None,
+    ) -> None:
         self.model = model
         self.node = node
         self.deployment = deployment
         self.layout = _Layout.of(deployment)
         self.roof = Roofline(node.accelerator, deployment.engine)
-        self.engine: EngineConstants = engine_constants(deployment.engine, node.accelerator.vendor)
-        self.precision = (
-            model.precision
-            if deployment.weights == "auto"
-            else WeightPrecision.uniform(deployment.weights)
-        )
+        self.engine = constants or engine_constants(deployment.engine, node.accelerator.vendor)
+        self.precision = served_precision(model, deployment)
+        self.verify = 1 + (deployment.speculation.draft_tokens if deployment.speculation else 0)
         self.traffic = efficiencies("engines")["traffic"]
         self.ledger = _Ledger()
         self.experts = self.experts_per_token = 0
 
-    def law(self) -> StepLaw:
+    def law(self, accepted_tokens: float | None = None) -> StepLaw:
         for group in self.model.layers:
             if group.mixer is not None:
                 self._projections(group)
@@ -132,19 +150,23 @@ class _Builder:
             self._activations(group)
         self._head()
         self._collectives()
+        if self.deployment.speculation:
+            self._draft()
         self._overhead()
-        verify, accepted = 1, 1.0
-        tokens_share = self.layout.dp / self.layout.pp
+        speculation, part = self.deployment.speculation, self.node.accelerator
+        accepted = accepted_length(speculation).value if speculation else 1.0
+        tokens_share = self.layout.dp / self.layout.pp * self.engine.routing_spread
         return StepLaw(
             terms=self.ledger.terms(),
             experts=self.experts,
             experts_per_token=_shared_choices(self.experts, self.experts_per_token, tokens_share),
-            verify_tokens=verify,
-            accepted_tokens=accepted,
+            verify_tokens=self.verify,
+            accepted_tokens=accepted_tokens or accepted,
             mixed_steps=self.engine.mixed_steps,
             pipeline_stages=self.layout.pp,
-            max_batched_tokens=self.deployment.max_num_batched_tokens or 8192,
-            max_sequences=self.deployment.max_num_seqs or 256,
+            request_s=self.engine.request_s,
+            max_batched_tokens=max_num_batched_tokens(self.deployment, part),
+            max_sequences=max_num_seqs(self.deployment, part),
         )
 
     def _linear(
@@ -197,11 +219,10 @@ class _Builder:
         decode_flops = self.roof.flop_per_s("mla_decode_compute", "bf16")
         kernel = "mla_decode_memory" if latent else "gqa_decode_memory"
         hbm = self.roof.bytes_per_s(kernel, kv)
-        verify = 1
         index_share = 1 if work.index_per_context else heads_share
         self._compute(
             "decode_attention", "decode_context",
-            scale * verify * work.decode_per_context / index_share / layout.dcp / decode_flops,
+            scale * self.verify * work.decode_per_context / index_share / layout.dcp / decode_flops,
         )  # fmt: skip
         self._memory("decode_attention", "decode_context", scale * cache.per_context / hbm)
         self._memory("bounded_attention", "sequences", scale * cache.per_sequence / hbm)
@@ -243,7 +264,10 @@ class _Builder:
         if params.shared:
             self._linear("shared_experts", count * params.shared / tp, formats.shared_experts)
         if params.latent:
-            self._linear("latent_projections", count * params.latent / tp, formats.latent)
+            whole = replicated_latent(self.deployment)
+            self._linear(
+                "latent_projections", count * params.latent / (1 if whole else tp), formats.latent
+            )
         if params.router:
             self._linear("router", count * params.router, "bf16")
         if isinstance(block, MixtureOfExperts):
@@ -358,10 +382,34 @@ class _Builder:
         self._memory(name, "step", calls * latency_s)
         self._memory(name, "tokens", calls * row_s / self.layout.pp)
 
+    def _draft(self) -> None:
+        """The draft's own passes, as its share of the target's layers without the experts."""
+        speculation = self.deployment.speculation
+        assert speculation is not None
+        data = draft(speculation.name)
+        layers = data["layers"] / self.model.layer_count
+        passes = draft_passes(speculation)
+        skipped = set() if data["routed_experts"] else {"experts"}
+        for side, table in (("compute", self.ledger.compute), ("memory", self.ledger.memory)):
+            shares: Rates = {}
+            for name, rates in table.items():
+                if name in skipped:
+                    continue
+                for feature, seconds in rates.items():
+                    copies = layers if name != "head" else 1.0
+                    repeated = passes if feature in _STEP_FEATURES else 1
+                    shares[feature] = shares.get(feature, 0.0) + copies * repeated * seconds
+            for feature, seconds in shares.items():
+                self.ledger.add(side, "draft", feature, seconds)
+
     def _overhead(self) -> None:
         quantized = self.precision.attention != "bf16"
         count = sum(g.count * kernel_count(g, quantized) for g in self.model.layers)
         count += kernel_count(None, quantized)
+        speculation = self.deployment.speculation
+        if speculation is not None:
+            share = draft(speculation.name)["layers"] / self.model.layer_count
+            count += draft_passes(speculation) * (share * count + kernel_count(None, quantized))
         self.ledger.add("memory", "kernel_launch", "step", count * self.engine.kernel_floor_s)
         self.ledger.add("memory", "host", "step", self.engine.host_step_s)
         self.ledger.add("memory", "host", "sequences", self.engine.host_sequence_s)

@@ -41,9 +41,21 @@ def prefill_s(
 
     Notes
     -----
-    ``sum_i tau(x_i, p + i b, j, c)`` over chunks of the budget b, the last one partial; a pipeline
-    of s stages adds s - 1 steps of the last chunk before the first token leaves it.
+    ``sum_i tau(x_i, p + i b, j, c)`` over chunks of the budget b, the last one partial. A pipeline
+    of s stages adds s - 1 stage times of the last chunk before the first token leaves it.
     """
+    total, last = _chunks_s(law, new_tokens, start_tokens, decode_sequences, decode_context_tokens)
+    return np.asarray(total + (law.pipeline_stages - 1) * last)
+
+
+def _chunks_s(
+    law: StepLaw,
+    new_tokens: npt.ArrayLike,
+    start_tokens: npt.ArrayLike,
+    decode_sequences: npt.ArrayLike,
+    decode_context_tokens: npt.ArrayLike,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of all chunks of a prompt one after the other, and of the last one [s]."""
     new, start, beside, context = np.broadcast_arrays(
         np.asarray(new_tokens, dtype=np.float64),
         np.asarray(start_tokens, dtype=np.float64),
@@ -57,10 +69,26 @@ def prefill_s(
     for index in range(int(np.max(np.ceil(new / budget), initial=0.0))):
         done = index * budget
         chunk = np.clip(new - done, 0.0, budget)
-        step = np.where(chunk > 0, law.step_s(chunk, start + done, beside, context), 0.0)
+        step = np.where(chunk > 0, _chunk_s(law, chunk, start + done, beside, context), 0.0)
         total = total + step
         last = np.where(chunk > 0, step, last)
-    return np.asarray(total + (law.pipeline_stages - 1) * last)
+    return total, last
+
+
+def _chunk_s(
+    law: StepLaw, chunk: FloatArray, start: FloatArray, beside: FloatArray, context: FloatArray
+) -> FloatArray:
+    """Seconds of one chunk, per stage of a pipeline that has a chunk in every stage [s]."""
+    stages = law.pipeline_stages
+    if stages == 1:
+        return law.step_s(chunk, start, beside, context)
+    row = law.features(chunk, start, beside, context)
+    tokens = stages * chunk + law.verify_tokens * beside
+    row[..., 1] = tokens
+    row[..., 6] = law.coverage(tokens)
+    for feature in (4, 5, 7):
+        row[..., feature] *= stages
+    return np.asarray(law.seconds_of(row) / stages)
 
 
 def chunk_budget_tokens(law: StepLaw, decode_sequences: npt.ArrayLike) -> FloatArray:
@@ -125,7 +153,7 @@ def packed_prefill_s(
     beside = decode_sequences if law.mixed_steps else 0.0
     prompts = _prompts_per_step(law, new_tokens, waiting, beside)
     if prompts <= 1.0:
-        return float(prefill_s(law, new_tokens, 0.0, beside, decode_context_tokens))
+        return float(_chunks_s(law, new_tokens, 0.0, beside, decode_context_tokens)[0])
     tokens = prompts * new_tokens + law.verify_tokens * beside
     row = np.array(
         [

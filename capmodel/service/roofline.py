@@ -9,7 +9,9 @@ from functools import cache
 from typing import Any
 
 from ..catalog import efficiencies, names
+from ..memory.engine_defaults import is_before
 from ..spec.accelerator import Accelerator
+from ..spec.deployment import Deployment
 from ..spec.precision import number_format
 
 Row = tuple[float, float, float, int]
@@ -158,6 +160,10 @@ class EngineConstants:
         Scheduling, sampling and bookkeeping that a step waits for [s].
     host_sequence_s : float
         The same per running sequence [s].
+    request_s : float
+        Front-end time of a request before its first step [s].
+    routing_spread : float
+        Independent expert choices per choice: tokens of a batch repeat each other's experts [1].
     """
 
     mixed_steps: bool
@@ -166,11 +172,24 @@ class EngineConstants:
     kernel_floor_s: float
     host_step_s: float
     host_sequence_s: float
+    request_s: float
+    routing_spread: float
 
 
 def engine_constants(engine: str, vendor: str) -> EngineConstants:
     """Return the fitted constants of an engine on a vendor's accelerators."""
-    row = efficiencies("engines")["engines"][engine]
-    own = row.get(vendor.casefold(), {})
-    value = {name: own.get(name, row[name])[0] for name in EngineConstants.__slots__[1:]}
+    table = efficiencies("engines")["engines"]
+    row = {**table["all"], **table[engine]}
+    row.update(row.get(vendor.casefold(), {}))
+    value = {name: float(row[name][0]) for name in EngineConstants.__slots__[1:]}
     return EngineConstants(mixed_steps=bool(row["mixed_steps"]), **value)
+
+
+def replicated_latent(deployment: Deployment) -> bool:
+    """True where a build computes the projections of a latent MoE whole on every rank."""
+    before = efficiencies("engines")["replicated_latent_before"].get(deployment.engine)
+    if before is None:
+        return False
+    return deployment.engine_version in ("", "day-0") or is_before(
+        deployment.engine_version, before
+    )

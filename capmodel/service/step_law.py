@@ -93,7 +93,9 @@ class StepLaw:
     mixed_steps : bool
         True where prefill chunks share a step with decodes; else a prefill runs alone.
     pipeline_stages : int
-        Stages a step passes through; a lone prefill fills the pipeline first [1].
+        Stages of a pipeline; a step is then a cycle with a microbatch in every stage [1].
+    request_s : float
+        Front-end seconds of a request before its first step: HTTP, tokens, admission [s].
     kinds : dict of str to str
         Worst kind of evidence behind each term.
     """
@@ -107,6 +109,7 @@ class StepLaw:
     max_sequences: int = 256
     mixed_steps: bool = True
     pipeline_stages: int = 1
+    request_s: float = 0.0
     kinds: dict[str, str] = field(default_factory=dict)
     _compute: FloatArray = field(init=False, repr=False, compare=False)
     _memory: FloatArray = field(init=False, repr=False, compare=False)
