@@ -1,0 +1,1 @@
+"""Optimize: the cheapest plan within the SLOs, and why no other is cheaper."""

@@ -1,0 +1,222 @@
+"""Answers: from solved runs to the estimate and the sweep that people and programs read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from .pipeline import Run, run, with_workload
+from .results import Cliff, Estimate, Sweep
+from .scenario import ResolvedScenario, Scenario
+from .validate.nearest import nearest_case
+
+# Workload fields whose evidence interval is carried into the answer.
+UNCERTAIN = ("tree_tokens_mean", "request_tokens_mean", "output_tokens_mean")
+BEFORE_CLIFF = 0.9
+PAST_CLIFF = 0.5
+LARGEST_CONCURRENCY = 1_000_000
+
+
+def estimate(
+    scenario: Scenario | ResolvedScenario, concurrency: int, *, level: str = "fast"
+) -> Estimate:
+    """Return one operating point: throughput, hits, latency, cost, the cliff and its interval.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is given.
+    concurrency : int
+        Live sessions of the replica [1].
+    level : {"closed", "fast", "exact"}
+        Queue model.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        If an input is outside its domain, or the model does not fit.
+
+    Examples
+    --------
+    >>> s = Scenario(model="kimi-k3", node="8xB300", workload="agentic-coding")
+    >>> estimate(s, 8).stable
+    True
+    """
+    resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    solved = run(resolved, concurrency=concurrency, level=level)
+    cliff, session_cap = find_cliff(resolved, level=level)
+    intervals, shares = _intervals(solved, level)
+    return Estimate.from_run(
+        solved,
+        cliff=cliff,
+        session_cap=session_cap,
+        intervals=intervals,
+        spread_shares=shares,
+        nearest=nearest_case(resolved, concurrency, level),
+    )
+
+
+def sweep(
+    scenario: Scenario | ResolvedScenario, concurrency: Sequence[int], *, level: str = "fast"
+) -> Sweep:
+    """Return the estimates over concurrency, the peak of output and the cliff among them.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is given.
+    concurrency : sequence of int
+        Live sessions [1].
+    level : {"closed", "fast", "exact"}
+        Queue model.
+    """
+    resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    cliff, session_cap = find_cliff(resolved, level=level)
+    rows = []
+    for c in concurrency:
+        solved = run(resolved, concurrency=c, level=level)
+        intervals, shares = _intervals(solved, level)
+        rows.append(
+            Estimate.from_run(
+                solved,
+                cliff=cliff,
+                session_cap=session_cap,
+                intervals=intervals,
+                spread_shares=shares,
+                nearest=nearest_case(resolved, c, level, exact_only=True),
+            )
+        )
+    return Sweep(rows=tuple(rows))
+
+
+def hit_share(resolved: ResolvedScenario, concurrency: int, level: str) -> float:
+    """Overall hit rate as a share of the theoretical one; 1 where nothing can be reused [1]."""
+    ceiling = resolved.workload.theoretical_hit_rate
+    if ceiling <= 0:
+        return 1.0
+    point = run(resolved, concurrency=concurrency, level=level).point
+    return point.headline.hit_rate / ceiling
+
+
+def find_cliff(resolved: ResolvedScenario, *, level: str = "fast") -> tuple[Cliff, int | None]:
+    """Return the cliff with its interval, and the session cap that stays clear of it.
+
+    The cliff is the smallest concurrency whose hit rate is under half of the theoretical one; its
+    interval comes from the evidence interval of the live tokens of a session. The cap is the
+    largest concurrency that keeps nine tenths of the theoretical hits at the upper end of that
+    interval.
+    """
+    workload = resolved.workload
+    if workload.theoretical_hit_rate <= 0:
+        return Cliff(concurrency=None, low=None, high=None), None
+    guess = 12
+    found = first_below(lambda c: hit_share(resolved, c, level), PAST_CLIFF, guess)
+    ends = workload.intervals.get("tree_tokens_mean")
+    if ends is None or found is None:
+        cap = first_below(lambda c: hit_share(resolved, c, level), BEFORE_CLIFF, found or guess)
+        return Cliff(concurrency=found, low=found, high=found), _one_less(cap)
+    edges: list[int | None] = []
+    for tokens in (ends[1], ends[0]):
+        other = with_workload(resolved, tree_tokens_mean=tokens)
+        start = max(round(found * workload.tree_tokens_mean / tokens), 1)
+        edges.append(first_below(lambda c, o=other: hit_share(o, c, level), PAST_CLIFF, start))  # type: ignore[misc]
+    cautious = with_workload(resolved, tree_tokens_mean=ends[1])
+    start = max(math.floor(0.75 * (edges[0] or found)), 1)
+    cap = first_below(lambda c: hit_share(cautious, c, level), BEFORE_CLIFF, start)
+    return Cliff(concurrency=found, low=edges[0], high=edges[1]), _one_less(cap)
+
+
+def _one_less(concurrency: int | None) -> int | None:
+    return None if concurrency is None else max(concurrency - 1, 0)
+
+
+def first_below(share: Callable[[int], float], threshold: float, guess: int) -> int | None:
+    """Return the smallest whole number at which a falling function is under a threshold.
+
+    Starts at `guess`, doubles its stride until the answer is bracketed, then bisects; None where
+    the function is still above at one million.
+    """
+    known: dict[int, bool] = {}
+
+    def below(c: int) -> bool:
+        if c not in known:
+            known[c] = share(c) < threshold
+        return known[c]
+
+    stride, low, high = 1, 0, guess
+    if below(guess):
+        while high - stride >= 1 and below(high - stride):
+            high, stride = high - stride, 2 * stride
+        low = max(high - stride, 0)
+    else:
+        low = guess
+        while not below(low + stride):
+            low, stride = low + stride, 2 * stride
+            if low > LARGEST_CONCURRENCY:
+                return None
+        high = low + stride
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if below(middle) else (middle, high)
+    return high
+
+
+def _intervals(
+    solved: Run, level: str
+) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+    """Return answer intervals from the workload's evidence intervals, and each input's share.
+
+    One input at a time is moved to the ends of its interval; the deviations of an answer add in
+    quadrature, on a logarithmic scale for rates and costs.
+    """
+    center = _figures(solved)
+    down = dict.fromkeys(center, 0.0)
+    up = dict.fromkeys(center, 0.0)
+    shares: dict[str, float] = {}
+    for name in UNCERTAIN:
+        ends = solved.scenario.workload.intervals.get(name)
+        if ends is None:
+            continue
+        swing = 0.0
+        for value in ends:
+            other = with_workload(solved.scenario, **{name: value})
+            moved = _figures(run(other, concurrency=solved.concurrency, level=level))
+            for key, figure in moved.items():
+                change = math.log(figure / center[key]) if center[key] > 0 < figure else 0.0
+                side = up if change > 0 else down
+                side[key] += change * change
+            swing += math.log(moved[_HEADLINE] / center[_HEADLINE]) ** 2
+        shares[name] = swing
+    if not shares:
+        return {}, {}
+    total = sum(shares.values())
+    spans = {
+        key: (
+            figure * math.exp(-math.sqrt(down[key])),
+            min(figure * math.exp(math.sqrt(up[key])), _CEILING.get(key, math.inf)),
+        )
+        for key, figure in center.items()
+        if figure > 0
+    }
+    return spans, {name: value / total if total > 0 else 0.0 for name, value in shares.items()}
+
+
+_HEADLINE = "throughput.output_tokens_per_s"
+_CEILING = {"hit_rate.overall": 1.0, "utilization": 1.0}
+
+
+def _figures(solved: Run) -> dict[str, float]:
+    cost = solved.cost
+    figures = {
+        "throughput.requests_per_s": solved.requests_per_s,
+        _HEADLINE: solved.output_tokens_per_s,
+        "hit_rate.overall": solved.point.headline.hit_rate,
+    }
+    for key in ("usd_per_mtok_total", "usd_per_mtok_output", "usd_per_session"):
+        value = getattr(cost, key)
+        if value is not None:
+            figures[f"cost.{key}"] = value
+    return figures
+
+

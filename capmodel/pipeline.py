@@ -1,0 +1,201 @@
+"""The row of stages: spec -> memory -> reuse -> service -> network -> cost -> answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .cost.rental import usd_per_hour
+from .cost.statement import Cost, cost_statement
+from .errors import InfeasibleError, SpecError
+from .memory.budget import KvBudget, kv_budget
+from .network.benchmark_hour import BenchmarkHour, benchmark_hour
+from .network.latency import Latency, latency
+from .network.operating_point import Cache, OperatingPoint, solve
+from .scenario import ResolvedScenario, Scenario
+from .service.engine_law import engine_law
+from .service.step_law import StepLaw
+from .spec.attention import GatedDeltaNet, KimiDeltaAttention, LightningAttention, Mamba2
+from .spec.model import Model
+
+RECURRENT = (KimiDeltaAttention, GatedDeltaNet, Mamba2, LightningAttention)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One scenario at one concurrency, solved: every stage's output side by side.
+
+    Parameters
+    ----------
+    scenario : ResolvedScenario
+        What was given.
+    budget : KvBudget
+        Memory stage.
+    law : StepLaw
+        Service stage, one data-parallel rank.
+    point : OperatingPoint
+        Network stage, one data-parallel rank.
+    ranks : int
+        Data-parallel ranks [1].
+    concurrency : int
+        Live sessions of the whole replica [1].
+    cost : Cost
+        Cost stage.
+    level : str
+        Queue model used.
+    """
+
+    scenario: ResolvedScenario
+    budget: KvBudget
+    law: StepLaw
+    point: OperatingPoint
+    ranks: int
+    concurrency: int
+    cost: Cost
+    level: str
+
+    @property
+    def requests_per_s(self) -> float:
+        """Requests of the whole replica [requests/s]."""
+        share = self.concurrency / (self.point.concurrency * self.ranks)
+        return self.point.headline.requests_per_s * self.ranks * share
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Output of the whole replica [tokens/s]."""
+        return self.requests_per_s * self.scenario.workload.output_tokens_mean
+
+    def latency(self) -> Latency:
+        """Percentiles of TTFT, TPOT and end-to-end time."""
+        return latency(self.point, self.law, self.scenario.workload)
+
+    def benchmark_hour(self) -> BenchmarkHour:
+        """Scatter of one-hour runs, one data-parallel rank."""
+        return benchmark_hour(self.point, self.scenario.workload)
+
+
+def memory(scenario: Scenario | ResolvedScenario, *, concurrency: int | None = None) -> KvBudget:
+    """Return the KV budget of a scenario: does it fit, and how many tokens are left."""
+    resolved = _resolved(scenario)
+    return kv_budget(resolved.model, resolved.node, resolved.deployment, concurrency=concurrency)
+
+
+def run(
+    scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str = "fast"
+) -> Run:
+    """Return the solved scenario at a concurrency.
+
+    Raises
+    ------
+    SpecError
+        If the concurrency is not a whole number >= 1.
+    InfeasibleError
+        If the model does not fit, with what is short and what would fit.
+    """
+    if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
+        raise SpecError(f"concurrency must be a whole number >= 1, got {concurrency}.", field="c")
+    resolved = _resolved(scenario)
+    deployment = resolved.deployment
+    budget = kv_budget(resolved.model, resolved.node, deployment, concurrency=int(concurrency))
+    if not budget.fits:
+        raise InfeasibleError(
+            _shortage(resolved, budget),
+            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
+        )
+    law = engine_law(resolved.model, resolved.node, deployment)
+    ranks = deployment.dp
+    per_rank = max(math.ceil(concurrency / ranks), 1)
+    cache = cache_of(resolved, budget)
+    point = solve(
+        law,
+        resolved.workload,
+        cache,
+        per_rank,
+        level=level,
+        prefix_caching=deployment.prefix_caching,
+    )
+    result = Run(
+        scenario=resolved,
+        budget=budget,
+        law=law,
+        point=point,
+        ranks=ranks,
+        concurrency=int(concurrency),
+        cost=_no_cost(resolved),
+        level=level,
+    )
+    return replace(result, cost=_cost(result))
+
+
+def cache_of(resolved: ResolvedScenario, budget: KvBudget) -> Cache:
+    """Return what one data-parallel rank can keep: usable HBM tokens and the tier behind them."""
+    offload, ranks = resolved.deployment.offload, resolved.deployment.dp
+    tier_tokens, link = 0.0, 0.0
+    if offload is not None:
+        held = offload.bytes * resolved.node.nodes / budget.offload_bytes_per_token
+        tier_tokens = held / ranks
+        rate = offload.bytes_per_s or resolved.node.accelerator.host_bytes_per_s
+        link = budget.kv_bytes_per_token / rate
+    return Cache(
+        hbm_tokens=budget.usable_kv_tokens / ranks,
+        tier_tokens=tier_tokens,
+        link_s_per_token=link,
+        all_or_nothing=has_recurrent_state(resolved.model),
+    )
+
+
+def has_recurrent_state(model: Model) -> bool:
+    """True where some layer keeps a recurrent state, so that a partial prefix is of no use."""
+    return any(isinstance(group.mixer, RECURRENT) for group in model.layers)
+
+
+def sweep_runs(
+    scenario: Scenario | ResolvedScenario, concurrency: Sequence[int], level: str = "fast"
+) -> list[Run]:
+    """Return the solved scenario at each concurrency."""
+    resolved = _resolved(scenario)
+    return [run(resolved, concurrency=c, level=level) for c in concurrency]
+
+
+def with_workload(resolved: ResolvedScenario, **changes: float) -> ResolvedScenario:
+    """Return the scenario with some workload means replaced, each on its own."""
+    kept: dict[str, Any] = dict(changes)
+    return replace(resolved, workload=dataclasses.replace(resolved.workload, **kept))
+
+
+def _resolved(scenario: Scenario | ResolvedScenario) -> ResolvedScenario:
+    return scenario.resolve() if isinstance(scenario, Scenario) else scenario
+
+
+def _cost(result: Run) -> Cost:
+    resolved = result.scenario
+    hourly = None
+    if resolved.gpu_hour_usd is not None:
+        offload = resolved.deployment.offload
+        hourly = usd_per_hour(
+            resolved.node.total_gpus,
+            resolved.gpu_hour_usd,
+            0.0 if offload is None else offload.bytes * resolved.node.nodes,
+            resolved.dram_gb_hour_usd,
+        )
+    return cost_statement(
+        usd_per_hour=hourly,
+        price_basis=resolved.gpu_hour_basis,
+        tariff=resolved.tariff,
+        tariff_basis=resolved.tariff_basis,
+        bill_cached=resolved.bill_cached,
+        workload=resolved.workload,
+        requests_per_s=result.requests_per_s,
+        hit_rate=result.point.headline.hit_rate,
+    )
+
+
+def _shortage(resolved: ResolvedScenario, budget: KvBudget) -> str:
+    short = budget.shortfall_bytes_per_gpu / 2**30
+    return (
+        f"{resolved.model.name} does not fit {resolved.node.nodes} x {resolved.node.name}: "
+        f"{short:.1f} GiB short on each GPU."
+    )
