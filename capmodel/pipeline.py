@@ -42,8 +42,6 @@ class Run:
         Data-parallel ranks [1].
     concurrency : int
         Live sessions of the whole replica [1].
-    cost : Cost
-        Cost stage.
     level : str
         Queue model used.
     """
@@ -54,7 +52,6 @@ class Run:
     point: OperatingPoint
     ranks: int
     concurrency: int
-    cost: Cost
     level: str
 
     @property
@@ -67,6 +64,11 @@ class Run:
     def output_tokens_per_s(self) -> float:
         """Output of the whole replica [tokens/s]."""
         return self.requests_per_s * self.scenario.workload.output_tokens_mean
+
+    @property
+    def cost(self) -> Cost:
+        """Cost stage: the statement at this operating point."""
+        return _cost(self)
 
     def latency(self) -> Latency:
         """Percentiles of TTFT, TPOT and end-to-end time."""
@@ -117,17 +119,15 @@ def run(
         level=level,
         prefix_caching=deployment.prefix_caching,
     )
-    result = Run(
+    return Run(
         scenario=resolved,
         budget=budget,
         law=law,
         point=point,
         ranks=ranks,
         concurrency=int(concurrency),
-        cost=_no_cost(resolved),
         level=level,
     )
-    return replace(result, cost=_cost(result))
 
 
 def cache_of(resolved: ResolvedScenario, budget: KvBudget) -> Cache:
