@@ -283,7 +283,8 @@ class _Builder:
         # Tokens of all data-parallel ranks meet at the experts, which all ranks together hold.
         flop = 2.0 * routed_active * layout.dp / layout.expert_ranks / layout.pp
         held = routed * number_format(self.precision.routed_experts).bytes_per_element
-        self._compute("experts", "tokens", count * flop / flop_rate)
+        reached = flop_rate * self.engine.experts_efficiency
+        self._compute("experts", "tokens", count * flop / reached)
         self._memory("experts", "coverage", count * held / layout.expert_ranks / byte_rate)
         self.experts, self.experts_per_token = block.experts, block.experts_per_token
 

@@ -164,6 +164,8 @@ class EngineConstants:
         Front-end time of a request before its first step [s].
     routing_spread : float
         Independent expert choices per choice: tokens of a batch repeat each other's experts [1].
+    experts_efficiency : float
+        Share of the expert-kernel rate left by uneven routing, padded tiles and narrow slices [1].
     """
 
     mixed_steps: bool
@@ -174,6 +176,7 @@ class EngineConstants:
     host_sequence_s: float
     request_s: float
     routing_spread: float
+    experts_efficiency: float
 
 
 def engine_constants(engine: str, vendor: str) -> EngineConstants:
