@@ -98,3 +98,42 @@ def quantile(p: npt.ArrayLike) -> FloatArray:
     for _ in range(3):
         y = y - (cdf(y) - tail) / np.maximum(pdf(y), 1e-300)
     return np.where(probability < 0.5, y, -y)
+
+
+def gamma_cdf(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
+    """Distribution function of a unit-mean gamma law of given shape, elementwise [1].
+
+    Parameters
+    ----------
+    shape : array_like
+        Shape, the inverse of the squared coefficient of variation [1].
+    x : array_like
+        Value over the mean [1].
+
+    Notes
+    -----
+    Wilson-Hilferty: the cube root of a gamma variable is close to normal,
+    ``P(X <= x) = Phi(3 sqrt(s) (x^(1/3) - 1 + 1/(9 s)))``, within 0.006 for shapes from 0.6.
+
+    References
+    ----------
+    E. B. Wilson, M. M. Hilferty, Proc. Natl. Acad. Sci. 17 (1931) 684-688.
+    """
+    size = np.asarray(shape, dtype=np.float64)
+    value = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
+    score = 3.0 * np.sqrt(size) * (np.cbrt(value) - 1.0 + 1.0 / (9.0 * size))
+    return np.where(value > 0, cdf(score), 0.0)
+
+
+def gamma_mean_excess(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
+    """E[(x - X)^+] of a unit-mean gamma law: x P(s, s x) - P(s + 1, s x), elementwise [1].
+
+    Notes
+    -----
+    `x P(X > ...)` from `gamma_cdf` of both shapes; clipped between the limits (x - 1)^+ and x.
+    """
+    size = np.asarray(shape, dtype=np.float64)
+    value = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
+    raised = gamma_cdf(size + 1.0, value * size / (size + 1.0))
+    excess = value * gamma_cdf(size, value) - raised
+    return np.clip(excess, np.maximum(value - 1.0, 0.0), value)

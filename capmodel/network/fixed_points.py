@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 GRID = 14
-REFINEMENTS = 9
+REFINEMENTS = 10
 FLAT = 1e-3
 
 
@@ -54,7 +54,8 @@ class FixedPoints:
     several : ndarray of bool
         Compositions with more than one fixed point.
     residual : float
-        Largest relative residual |T(c)/c - 1| of the warm and cold branches [1].
+        Largest relative error of a stable fixed point: the smaller of |T(c)/c - 1| and the
+        bracket that is left, since T may jump where the oldest session starts to be evicted [1].
     """
 
     warm: Branch
@@ -96,7 +97,7 @@ def find_all(cycle_map: CycleMap, cycle_low: FloatArray, cycle_high: FloatArray)
     mapped[:-1, active] = inner.cycle_s.reshape(GRID - 1, -1)
     mapped[:-1, ~active] = cycle_low[~active]
     above = mapped - grid > 1e-12 * grid
-    above[0] = True  # T(c_low) >= c_low by monotonicity
+    above[0], above[-1] = True, False  # T maps [c_low, c_high] into itself
     falls = above[:-1] & ~above[1:]
     rises = ~above[:-1] & above[1:]
     several = rises.any(axis=0)
@@ -107,7 +108,7 @@ def find_all(cycle_map: CycleMap, cycle_low: FloatArray, cycle_high: FloatArray)
     cells = np.concatenate([first, last[several], middle[several]])
     owners = np.concatenate([columns, columns[several], columns[several]])
     rising = np.concatenate([np.zeros(n + several.sum(), bool), np.ones(several.sum(), bool)])
-    cycle = _refine(
+    cycle, width = _refine(
         cycle_map,
         owners,
         (grid[cells, owners], grid[cells + 1, owners]),
@@ -117,7 +118,8 @@ def find_all(cycle_map: CycleMap, cycle_low: FloatArray, cycle_high: FloatArray)
     flow, miss, tier_miss = cycle_map(owners, cycle)
     count = int(several.sum())
     stable = slice(0, n + count)
-    residual = float(np.max(np.abs(flow.cycle_s[stable] / cycle[stable] - 1.0), initial=0.0))
+    gap = np.abs(flow.cycle_s[stable] / cycle[stable] - 1.0)
+    residual = float(np.max(np.minimum(gap, width[stable]), initial=0.0))
     warm = np.arange(n)
     cold, between = warm.copy(), warm.copy()
     cold[several] = n + np.arange(count)
@@ -146,15 +148,15 @@ def _refine(
     cells: tuple[FloatArray, FloatArray],
     values: tuple[FloatArray, FloatArray],
     rising: BoolArray,
-) -> FloatArray:
-    """Close each bracket on its root: bisection and false position in turn, in log space."""
+) -> tuple[FloatArray, FloatArray]:
+    """Close each bracket on its root, in log space; return the root and the bracket left."""
     low, high = np.log(cells[0]), np.log(cells[1])
     gap_low, gap_high = np.log(values[0]) - low, np.log(values[1]) - high
     for step in range(REFINEMENTS):
         span = gap_low - gap_high
         secant = low + (high - low) * np.where(span != 0, gap_low / np.where(span, span, 1.0), 0.5)
         middle = 0.5 * (low + high)
-        trial = np.clip(secant if step % 3 else middle, low, high)
+        trial = np.clip(middle if step % 2 else secant, low, high)
         flow, _, _ = cycle_map(owners, np.exp(trial))
         gap = np.log(flow.cycle_s) - trial
         left = (gap > 0) != rising
@@ -162,5 +164,4 @@ def _refine(
         gap_low, gap_high = np.where(left, gap, gap_low), np.where(left, gap_high, gap)
     span = gap_low - gap_high
     root = low + (high - low) * np.where(span != 0, gap_low / np.where(span, span, 1.0), 0.5)
-    result: FloatArray = np.exp(np.clip(root, low, high))
-    return result
+    return np.exp(np.clip(root, low, high)), high - low

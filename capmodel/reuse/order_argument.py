@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..normal import cdf, mean_excess
+from ..normal import gamma_cdf, gamma_mean_excess
 from ..spec.distributions import LognormalMixture
 
 FloatArray = npt.NDArray[np.float64]
@@ -117,10 +117,10 @@ def missing_fraction(
     With ``q(z) = E[(Z' - z)^+] / c`` the untouched mass U(z) is the sum of a binomial(C-1, q)
     number of the others' contexts; a turn misses ``min(w, (Y + extra(z) - B - U(z))^+)`` of its
     own w tokens, tails first. Given k untouched sessions out of C with total Y, the mass is taken
-    Normal with the mean and variance of sampling k of C without replacement.
+    gamma with the mean and variance of sampling k of C without replacement.
 
     Exact for: first-come service, look-up at service start, LRU by session, C = 1, and the fluid
-    limit ``min(1, (1 - B/Y) c / Z)`` of exponential think times. Approximate: the Normal law given
+    limit ``min(1, (1 - B/Y) c / Z)`` of exponential think times. Approximate: the gamma law given
     k. Derivation: ``order_argument``.
     """
     total = np.asarray(live_tokens, dtype=np.float64)[:, None]
@@ -130,38 +130,38 @@ def missing_fraction(
     untouched = np.clip(think.excess_s[None, :] / cycle, 0.0, 1.0)
     repeat = np.maximum(think.z_s[None, :] / cycle - (1.0 - untouched), 0.0)
     extra = repeat * others * ended_tokens_per_turn
-    over = total + extra - capacity_tokens
+    over = np.maximum(total + extra - capacity_tokens, 0.0)
     variance = (session_cv * own) ** 2
     if others == 0:
-        share = _missing_share(over, own, np.zeros_like(over), all_or_nothing)
+        share = _missing_share(over, own, np.zeros_like(over), np.zeros_like(over), all_or_nothing)
     elif others <= EXACT_POPULATION:
         pmf = binomial_pmf(others, untouched)
         k = np.arange(others + 1, dtype=np.float64)[:, None, None]
-        spread = np.sqrt(k * (1.0 - k / concurrency) * variance * concurrency / others)
-        share = (pmf * _missing_share(over - k * own, own, spread, all_or_nothing, over)).sum(0)
+        spread = k * (1.0 - k / concurrency) * variance * concurrency / others
+        share = (pmf * _missing_share(over, own, k * own, spread, all_or_nothing)).sum(0)
     else:
-        spread = np.sqrt(
-            others * (untouched * (variance + own**2) - (untouched * own) ** 2)
-        )
-        share = _missing_share(over - others * untouched * own, own, spread, all_or_nothing, over)
+        spread = others * (untouched * (variance + own**2) - (untouched * own) ** 2)
+        share = _missing_share(over, own, others * untouched * own, spread, all_or_nothing)
     result: FloatArray = np.clip(share @ think.weights, 0.0, 1.0)
     return result
 
 
 def _missing_share(
-    deficit: FloatArray,
+    over: FloatArray,
     own: FloatArray,
-    spread: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
     all_or_nothing: bool,
-    over: FloatArray | None = None,
 ) -> FloatArray:
-    """E[min(w, (deficit - N spread)^+)] / w, or P(deficit - N spread > 0) for all-or-nothing."""
-    sharp = spread <= 1e-9 * own
-    width = np.where(sharp, 1.0, spread)
+    """E[min(w, (over - U)^+)]/w, or P(U < over) for all-or-nothing, with U gamma (never < 0)."""
+    sharp = variance <= 1e-12 * own**2
+    shape = mean**2 / np.where(sharp, 1.0, variance)
+    scale = np.where(sharp, 1.0, mean)
     if all_or_nothing:
-        share = np.where(sharp, (deficit > 0).astype(np.float64), cdf(deficit / width))
-    else:
-        smooth = width * (mean_excess(deficit / width) - mean_excess((deficit - own) / width))
-        share = np.where(sharp, np.clip(deficit, 0.0, own), smooth) / own
-    # Untouched mass is never negative, so nothing is missing while all live tokens fit.
-    return share if over is None else np.where(over > 0, share, 0.0)
+        return np.where(sharp, over > mean, gamma_cdf(np.where(sharp, 1.0, shape), over / scale))
+    width = np.where(sharp, 1.0, shape)
+    smooth = scale * (
+        gamma_mean_excess(width, over / scale)
+        - gamma_mean_excess(width, np.maximum(over - own, 0.0) / scale)
+    )
+    return np.where(sharp, np.clip(over - mean, 0.0, own), smooth) / own
