@@ -134,6 +134,7 @@ def model_from_config(
         mtp_stack=_mtp_stack(fields, kind, family, stack) if mtp_layers else (),
         mtp_embeddings=family.mtp_embeddings,
         state_format=_state_format(fields, family),
+        residual_copies=fields.size("attn_res_block_size", "hc_mult", default=0, low=0),
         vision_params=_vision_params(fields, hidden),
         published=dict(published or {}),
         source=source,

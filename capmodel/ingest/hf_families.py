@@ -64,6 +64,7 @@ FAMILIES: dict[str, Family] = {
     "gemma": Family(tied=True),
     "gemma2": Family(tied=True, norms_per_layer=4),
     "gemma3_text": Family(qk_norm="head", tied=True, norms_per_layer=4),
+    "gemma4_text": Family(qk_norm="head", tied=True, norms_per_layer=4),
     "glm4": Family(bias=True, norms_per_layer=4),
     "glm4_moe": Family(qk_norm="head", bias=True, correction_bias=True, mtp_embeddings=True),
     "gpt_oss": Family(bias=True),
@@ -88,9 +89,11 @@ FAMILIES: dict[str, Family] = {
 # Wrappers around a text model, and names under which the same architecture ships.
 _SAME = {
     "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
     "llama4": "llama4_text",
-    "mllama": "llama",
     "mistral3": "mistral",
+    "pixtral": "mistral",
+    "llava": "mistral",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen2_vl": "qwen2_vl_text",

@@ -30,7 +30,7 @@ def feed_forwards(fields: Fields, family_name: str, family: Family) -> list[Feed
     if family.mixer == "mamba":
         return [feed_forward_of_block(fields, family_name, family, k) for k in block_types(fields)]
     layers = fields.layer_count()
-    if not fields.has(*EXPERT_COUNTS):
+    if not fields.has(*EXPERT_COUNTS) or not fields.flag("enable_moe_block", True):
         return [DenseFeedForward(intermediate_size=_dense_width(fields, family_name))] * layers
     routed = mixture(fields, family_name, family)
     sparse = _is_sparse(fields, family_name, layers)
@@ -78,6 +78,9 @@ def mixture(fields: Fields, family_name: str, family: Family) -> MixtureOfExpert
 def _shared_width(fields: Fields, family_name: str, width: int) -> int:
     if family_name == "llama4_text":
         return width
+    if family_name == "gemma4_text":
+        # A dense block runs beside the routed one in every layer.
+        return fields.size("intermediate_size")
     count = fields.size(*SHARED_COUNTS, default=0, low=0)
     if fields.has(*SHARED_WIDTHS):
         return fields.size(*SHARED_WIDTHS, low=0) * max(1, count)

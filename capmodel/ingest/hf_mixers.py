@@ -118,6 +118,13 @@ def _softmax_stack(fields: Fields, family_name: str, family: Family) -> Stack:
     windowed = {"full_attention": full}
     if "sliding_attention" in spans:
         windowed["sliding_attention"] = replace(full, window_tokens=fields.size("sliding_window"))
+    if "global_head_dim" in fields:
+        windowed["full_attention"] = replace(
+            full,
+            kv_heads=fields.size("num_global_key_value_heads", default=full.kv_heads),
+            head_dim=fields.size("global_head_dim"),
+            shared_kv=fields.flag("attention_k_eq_v", False),
+        )
     if "chunked_attention" in spans:
         windowed["chunked_attention"] = replace(
             full, chunk_tokens=fields.size("attention_chunk_size", default=8192)

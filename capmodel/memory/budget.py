@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import SpecError
@@ -11,12 +11,16 @@ from ..spec.deployment import Deployment
 from ..spec.model import Model
 from ..spec.node import Node
 from ..units import GIB
-from . import engine_defaults, kv_layout, layouts
+from . import engine_defaults, kv_layout, layouts, ledger, limits
 from .overhead import Overhead, overhead
 from .pages import PagePlan
 from .params import parameters
+from .recorded_build import RecordedBuild, recorded_build
 from .stages import stage_layers
 from .weights import WeightBytes, rank_weights
+
+# Logs print available memory to two decimals.
+LOGGED_GIB_STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +107,26 @@ class KvBudget:
         values["intervals"] = {k: list(v) for k, v in self.intervals.items()}
         return values
 
+    def __str__(self) -> str:
+        return ledger.text(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw where each GiB of one GPU goes, and return the axes."""
+        return ledger.bar(self, ax)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
+    """One pipeline stage: what its ranks hold and what is left [bytes]."""
+
     weights: WeightBytes
+    loaded_bytes: float
     plan: PagePlan
     available_bytes: float
+
+    @property
+    def blocks(self) -> int:
+        return self.plan.blocks(self.available_bytes)
 
 
 def kv_budget(
@@ -123,71 +141,96 @@ def kv_budget(
     concurrency : int, optional
         Live requests for `usable_kv_tokens`; None for one [1].
 
+    Returns
+    -------
+    KvBudget
+        The budget of the tightest rank, and the tokens of the whole replica.
+
     Raises
     ------
     SpecError
         If the deployment needs more accelerators than the node has.
+
+    Notes
+    -----
+    ``available = utilization * HBM - weights - overhead``, ``blocks = floor(available / block)``;
+    with several pipeline stages the one with the fewest blocks decides.
+    Exact for: blocks and tokens, given the available bytes. Approximate for: the available bytes
+    (the overhead is fitted on logged starts; see `intervals`).
     """
+    _check_size(node, deployment)
+    part = node.accelerator
+    beside = overhead(model, deployment, part)
+    build = recorded_build(model, deployment)
+    stages = _stages(model, deployment, node, beside.total, build)
+    tight = min(stages, key=lambda s: s.available_bytes / s.plan.block_bytes)
+    blocks, plan = tight.blocks, tight.plan
+    longest, warnings = _longest_request(model, deployment, plan, blocks)
+    warnings += limits.utilization_warnings(model, node, deployment)
+    per_request = plan.blocks_per_request(longest)
+    shortfall = _shortfall_bytes(tight, per_request, deployment)
+    tokens, most = _reported_tokens(plan, blocks, longest, deployment)
+    live = concurrency or 1
+    per_rank = math.ceil(live / deployment.dp)
+    counts = parameters(model)
+    usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
+    if shortfall > 0:
+        warnings.insert(0, _refusal(tight, longest, deployment))
+    return KvBudget(
+        model=model.name,
+        node=node.name if node.nodes == 1 else f"{node.nodes}x {node.name}",
+        fits=shortfall <= 0,
+        shortfall_bytes_per_gpu=shortfall,
+        hbm_bytes_per_gpu=part.hbm_bytes,
+        budget_bytes_per_gpu=deployment.gpu_memory_utilization * part.hbm_bytes,
+        weights_bytes_per_gpu=tight.loaded_bytes,
+        overhead_bytes_per_gpu=beside.total,
+        available_kv_bytes_per_gpu=max(0.0, tight.available_bytes),
+        kv_bytes_per_token=plan.bytes_per_token,
+        state_bytes_per_sequence=kv_layout.state_bytes_per_sequence(model, deployment),
+        block_tokens=plan.block_tokens,
+        kv_blocks=blocks,
+        block_bytes=plan.block_bytes,
+        kv_tokens=tokens * deployment.dp,
+        usable_kv_tokens=min(usable, tokens * deployment.dp) if not plan.bounded else usable,
+        max_concurrency=most * deployment.dp,
+        max_model_len=longest,
+        blocks_per_request=per_request,
+        resident_blocks_per_live_request=plan.resident_blocks,
+        blocks_per_resume_point=plan.state_groups,
+        kv_replication=kv_layout.kv_replication(model, deployment),
+        unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(model, deployment),
+        offload_bytes_per_token=sum(s.plan.bytes_per_token for s in stages)
+        * deployment.tp
+        / node.nodes,
+        total_params=counts.total,
+        active_params=counts.active,
+        concurrency=live,
+        evidence="derived" if deployment.available_kv_gib else "fitted",
+        warnings=tuple(warnings),
+        weights_parts_bytes=_weight_parts(tight),
+        overhead_parts_bytes=dict(beside.parts),
+        intervals=_intervals(tight, beside, longest, deployment),
+    )
+
+
+def _check_size(node: Node, deployment: Deployment) -> None:
     if deployment.gpus > node.total_gpus:
         raise SpecError(
             f"tp {deployment.tp} x pp {deployment.pp} x dp {deployment.dp} needs "
             f"{deployment.gpus} GPUs; {node.nodes} x {node.name} has {node.total_gpus}.",
             field="tp",
         )
-    part = node.accelerator
-    budget_bytes = deployment.gpu_memory_utilization * part.hbm_bytes
-    beside = overhead(model, deployment, part)
-    stages = _stages(model, deployment, node, budget_bytes, beside)
-    longest = engine_defaults.max_model_len(deployment, model)
-    tight = min(stages, key=lambda s: s.available_bytes / s.plan.block_bytes)
-    blocks = max(0, math.floor(tight.available_bytes / tight.plan.block_bytes))
-    per_request = tight.plan.blocks_per_request(longest)
-    shortfall = max(0.0, per_request * tight.plan.block_bytes - tight.available_bytes)
-    warnings: list[str] = []
-    live = concurrency or 1
-    tokens, most = _reported_tokens(tight.plan, blocks, longest, deployment)
-    counts = parameters(model)
-    per_token = _tightest_bytes_per_token(stages)
-    return KvBudget(
-        model=model.name,
-        node=node.name if node.nodes == 1 else f"{node.nodes}x{node.name}",
-        fits=shortfall <= 0,
-        shortfall_bytes_per_gpu=shortfall,
-        hbm_bytes_per_gpu=part.hbm_bytes,
-        budget_bytes_per_gpu=budget_bytes,
-        weights_bytes_per_gpu=tight.weights.total,
-        overhead_bytes_per_gpu=beside.total,
-        available_kv_bytes_per_gpu=max(0.0, tight.available_bytes),
-        kv_bytes_per_token=per_token,
-        state_bytes_per_sequence=kv_layout.state_bytes_per_sequence(model, deployment),
-        block_tokens=tight.plan.block_tokens,
-        kv_blocks=blocks,
-        block_bytes=tight.plan.block_bytes,
-        kv_tokens=tokens * deployment.dp,
-        usable_kv_tokens=_usable_tokens(tight.plan, blocks, live, deployment),
-        max_concurrency=most * deployment.dp,
-        max_model_len=longest,
-        blocks_per_request=per_request,
-        resident_blocks_per_live_request=tight.plan.resident_blocks,
-        blocks_per_resume_point=tight.plan.state_groups,
-        kv_replication=kv_layout.kv_replication(model, deployment),
-        unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(model, deployment),
-        offload_bytes_per_token=kv_layout.kv_bytes_per_token(model, deployment)
-        * deployment.tp
-        / node.nodes,
-        total_params=counts.total,
-        active_params=counts.active,
-        concurrency=live,
-        evidence="given" if deployment.available_kv_gib else "fitted",
-        warnings=tuple(warnings),
-        weights_parts_bytes=tight.weights.by_class(),
-        overhead_parts_bytes=dict(beside.parts),
-    )
 
 
 def _stages(
-    model: Model, deployment: Deployment, node: Node, budget_bytes: float, beside: Overhead
+    model: Model,
+    deployment: Deployment,
+    node: Node,
+    overhead_bytes: float,
+    build: RecordedBuild | None,
 ) -> list[_Stage]:
+    budget_bytes = deployment.gpu_memory_utilization * node.accelerator.hbm_bytes
     plans = layouts.page_plans(model, deployment, node.accelerator)
     layers = stage_layers(model, deployment.pp)
     stages = []
@@ -195,15 +238,50 @@ def _stages(
         weights = rank_weights(
             model, deployment, held, first=number == 0, last=number == deployment.pp - 1
         )
-        available = budget_bytes - weights.total - beside.total
+        loaded = build.weights_bytes if build else weights.total
+        available = budget_bytes - loaded - overhead_bytes
         if deployment.available_kv_gib is not None:
             available = deployment.available_kv_gib * GIB
-        stages.append(_Stage(weights=weights, plan=plan, available_bytes=available))
+        stages.append(
+            _Stage(weights=weights, loaded_bytes=loaded, plan=plan, available_bytes=available)
+        )
     return stages
 
 
-def _tightest_bytes_per_token(stages: list[_Stage]) -> float:
-    return max(s.plan.block_bytes * s.plan.growing_groups / s.plan.block_tokens for s in stages)
+def _longest_request(
+    model: Model, deployment: Deployment, plan: PagePlan, blocks: int
+) -> tuple[int, list[str]]:
+    """Return the longest request served [tokens], cut to what fits where the user set none."""
+    longest = engine_defaults.max_model_len(deployment, model)
+    if deployment.max_model_len is not None or plan.blocks_per_request(longest) <= blocks:
+        return longest, []
+    fitting = plan.longest_request(blocks)
+    if fitting == 0:
+        return longest, []
+    return fitting, [
+        f"one request of the model's own {longest:,} tokens does not fit and the engine would "
+        f"refuse to start; the figures are for --max-model-len {fitting}."
+    ]
+
+
+def _shortfall_bytes(tight: _Stage, per_request: int, deployment: Deployment) -> float:
+    if limits.refuses_long_requests(deployment):
+        needed = per_request * tight.plan.block_bytes / tight.plan.pool_share
+    else:
+        needed = tight.plan.block_bytes / tight.plan.pool_share
+    if tight.blocks >= (per_request if limits.refuses_long_requests(deployment) else 1):
+        return 0.0
+    return max(1.0, needed - tight.available_bytes)
+
+
+def _refusal(tight: _Stage, longest: int, deployment: Deployment) -> str:
+    fitting = tight.plan.longest_request(tight.blocks)
+    if fitting and limits.refuses_long_requests(deployment):
+        return (
+            f"the engine refuses to start: one request of {longest:,} tokens does not fit; "
+            f"up to --max-model-len {fitting} does."
+        )
+    return "weights and overhead leave no room for a KV pool."
 
 
 def _reported_tokens(
@@ -211,24 +289,37 @@ def _reported_tokens(
 ) -> tuple[int, float]:
     """Return (tokens as logged [tokens], requests of maximal length [1]) of one DP rank."""
     most = blocks / plan.blocks_per_request(longest)
-    if engine_defaults.reports_by_concurrency(deployment):
+    by_concurrency = engine_defaults.reports_by_concurrency(deployment)
+    if by_concurrency and limits.refuses_long_requests(deployment):
         return int(most * longest), most
     return blocks // plan.groups * plan.block_tokens, most
 
 
-def _usable_tokens(plan: PagePlan, blocks: int, live: int, deployment: Deployment) -> int:
-    """Tokens of growing groups once each live request has its fixed blocks and half a block."""
-    per_rank = math.ceil(live / deployment.dp)
-    bounded = plan.blocks_per_request(10**9) - plan.blocks_per_request(0) if plan.bounded else 0
-    if plan.bounded:
-        grown = plan.growing_groups * math.ceil(10**9 / plan.block_tokens)
-        bounded -= grown
-    fixed = plan.resident_blocks + bounded + 0.5 * plan.growing_groups
-    left = max(0.0, blocks - per_rank * fixed)
-    groups = plan.growing_groups or 1
-    return int(left / groups * plan.block_tokens) * deployment.dp
+def _weight_parts(tight: _Stage) -> dict[str, float]:
+    parts = {name: size for name, size in tight.weights.by_class().items() if size}
+    unexplained = tight.loaded_bytes - tight.weights.total
+    if unexplained:
+        parts["beyond_architecture"] = unexplained
+    return parts
 
 
-def what_if(model: Model, node: Node, deployment: Deployment, **changes: Any) -> KvBudget:
-    """Return the budget with some fields of the deployment changed."""
-    return kv_budget(model, node, replace(deployment, **changes))
+def _intervals(
+    tight: _Stage, beside: Overhead, longest: int, deployment: Deployment
+) -> dict[str, tuple[float, float]]:
+    """Ranges that follow from the overhead's, or from the rounding of a given GiB figure."""
+    if deployment.available_kv_gib is not None:
+        half = 0.5 * LOGGED_GIB_STEP * GIB
+        low, high = tight.available_bytes - half, tight.available_bytes + half
+    else:
+        low = tight.available_bytes - (beside.high - beside.total)
+        high = tight.available_bytes + (beside.total - beside.low)
+    ends = [tight.plan.blocks(edge) for edge in (low, high)]
+    tokens = [_reported_tokens(tight.plan, n, longest, deployment)[0] for n in ends]
+    return {
+        "available_kv_bytes_per_gpu": (max(0.0, low), max(0.0, high)),
+        "kv_blocks": (float(ends[0]), float(ends[1])),
+        "kv_tokens": (
+            float(tokens[0] * deployment.dp),
+            float(tokens[1] * deployment.dp),
+        ),
+    }

@@ -20,7 +20,14 @@ def _table() -> dict[str, Any]:
 
 
 def version_number(text: str) -> tuple[int, int] | None:
-    """Return (major, minor) of a version such as ``"0.21.0rc1"``, or None where it has none."""
+    """Return (major, minor) of a version such as ``"0.21.0rc1"``, or None where it has none.
+
+    Notes
+    -----
+    ``0.1.devN`` is what a source build without tags calls itself, not a version.
+    """
+    if re.match(r"\s*0\.1\.dev", text):
+        return None
     match = re.match(r"\s*v?(\d+)\.(\d+)", text)
     return (int(match.group(1)), int(match.group(2))) if match else None
 
@@ -50,6 +57,21 @@ def max_num_seqs(deployment: Deployment, accelerator: Accelerator) -> int:
     if deployment.max_num_seqs is not None:
         return deployment.max_num_seqs
     return _by_memory(_table()["max_num_seqs"][deployment.engine], accelerator)
+
+
+def profiled_tokens(deployment: Deployment, accelerator: Accelerator, model: Model) -> int:
+    """Return the tokens of the start-up profile: one step, or a whole request in early builds.
+
+    Notes
+    -----
+    Builds before chunked prefill became the default (V0) profile a prompt of maximal length.
+    """
+    limit = _table()["whole_prompt_profile"]
+    step = max_num_batched_tokens(deployment, accelerator)
+    early = is_before(deployment.engine_version, limit["before"])
+    if "V0" not in deployment.engine_version and not early:
+        return step
+    return max(step, min(max_model_len(deployment, model), int(limit["up_to_tokens"])))
 
 
 def max_model_len(deployment: Deployment, model: Model) -> int:
@@ -86,3 +108,9 @@ def reports_by_concurrency(deployment: Deployment) -> bool:
     """Return whether the logged tokens are concurrency times the longest request."""
     since = _table()["token_report"]["by_concurrency_since"]
     return not is_before(deployment.engine_version, since)
+
+
+def caches_hybrid_prefixes(deployment: Deployment) -> bool:
+    """Return whether finished prefixes of a model with recurrent layers stay for reuse."""
+    since = _table()["hybrid_prefix_caching"]["since"]
+    return deployment.prefix_caching and not is_before(deployment.engine_version, since)

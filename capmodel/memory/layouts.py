@@ -1,32 +1,72 @@
-"""Engine and model → page plan of every pipeline stage."""
+"""Engine and model → block geometry of every pipeline stage."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
+from typing import Any
 
+from ..catalog import raw_item
 from ..spec.accelerator import Accelerator
+from ..spec.attention import CompressedAttention
 from ..spec.deployment import Deployment
 from ..spec.model import LayerGroup, Model
 from . import engine_defaults
+from .drafts import draft_layers
 from .kv_layout import CachePart, cache_parts
-from .pages import LayerClass, PagePlan, plain_plan, unified_plan
+from .pages import LayerClass, LayerGroups, PagePlan, plain_plan, unified_plan
+from .pools import static_pools, whole_context_plan
 from .stages import stage_layers
 
-PREFIX_CACHED_STATE_BLOCKS = 2
+ClassKey = tuple[CachePart, bool]
 
 
 def page_plans(model: Model, deployment: Deployment, accelerator: Accelerator) -> list[PagePlan]:
     """Return the block geometry of each pipeline stage."""
+    stages = stage_layers(model, deployment.pp)
     return [
-        _stage_plan(model, stage, deployment, accelerator)
-        for stage in stage_layers(model, deployment.pp)
+        _stage_plan(model, stage, deployment, accelerator, last=number == len(stages) - 1)
+        for number, stage in enumerate(stages)
     ]
 
 
 def state_blocks(deployment: Deployment) -> int:
-    """Return the blocks a state group holds per running request: current, checkpoint, drafts."""
+    """Return the blocks a state group holds per running request [1].
+
+    Notes
+    -----
+    One for the state itself, one for the checkpoint that prefix caching keeps at the last block
+    boundary (in builds that cache prefixes of hybrids), and one per draft token.
+    """
     drafts = deployment.speculation.draft_tokens if deployment.speculation else 0
-    return (PREFIX_CACHED_STATE_BLOCKS if deployment.prefix_caching else 1) + drafts
+    return 1 + engine_defaults.caches_hybrid_prefixes(deployment) + drafts
+
+
+def layer_classes(
+    model: Model, stage: tuple[LayerGroup, ...], deployment: Deployment, *, last: bool = True
+) -> list[LayerClass]:
+    """Return the kinds of cache of a stage, with the model's own counts beside the stage's."""
+    whole = _counts(model, model.layers, deployment)
+    here = _counts(model, stage, deployment)
+    draft = draft_layers(model, deployment)
+    if draft is not None:
+        for part in cache_parts(draft.mixer, model, deployment):
+            whole[part, draft.own_group] += draft.layers
+            here[part, draft.own_group] += draft.layers if last else 0
+    return [
+        LayerClass(part=key[0], layers=count, stage_layers=here.get(key, 0), draft=key[1])
+        for key, count in whole.items()
+    ]
+
+
+def _counts(
+    model: Model, layers: tuple[LayerGroup, ...], deployment: Deployment
+) -> Counter[ClassKey]:
+    counts: Counter[ClassKey] = Counter()
+    for group in layers:
+        for part in cache_parts(group.mixer, model, deployment):
+            counts[part, False] += group.count
+    return counts
 
 
 def _stage_plan(
@@ -34,35 +74,75 @@ def _stage_plan(
     stage: tuple[LayerGroup, ...],
     deployment: Deployment,
     accelerator: Accelerator,
+    *,
+    last: bool,
 ) -> PagePlan:
-    whole = _class_counts(model, model.layers, deployment)
-    here = _class_counts(model, stage, deployment)
-    prefill = engine_defaults.max_num_batched_tokens(deployment, accelerator)
-    if all(part.grows for part in whole):
-        return plain_plan(
-            sum(n * part.bytes_per_token for part, n in here.items()),
-            engine_defaults.block_tokens(model, deployment),
-            dcp=deployment.dcp,
-            prefill_tokens=prefill,
-        )
+    classes = layer_classes(model, stage, deployment, last=last)
+    step = engine_defaults.max_num_batched_tokens(deployment, accelerator)
+    block = engine_defaults.block_tokens(model, deployment)
+    per_token = sum(c.stage_layers * c.part.bytes_per_token for c in classes if c.part.grows)
+    if deployment.engine == "sglang":
+        return static_pools(classes, block_tokens=block, dcp=deployment.dcp, step_tokens=step)
+    if deployment.engine == "trtllm":
+        return whole_context_plan(classes, block_tokens=block, step_tokens=step)
+    if any(isinstance(g.mixer, CompressedAttention) for g in model.layers):
+        return _compressed_plan(model, stage, per_token, block, step, deployment)
+    if all(c.part.grows for c in classes):
+        return plain_plan(per_token, block, dcp=deployment.dcp, step_tokens=step)
     return unified_plan(
-        [
-            LayerClass(part=part, layers=count, stage_layers=here.get(part, 0))
-            for part, count in whole.items()
-        ],
-        block_tokens=engine_defaults.block_tokens(model, deployment),
+        classes,
+        block_tokens=block,
         alignment_tokens=engine_defaults.state_alignment_tokens(model, deployment),
         dcp=deployment.dcp,
         state_blocks=state_blocks(deployment),
-        prefill_tokens=prefill,
+        step_tokens=step,
     )
 
 
-def _class_counts(
-    model: Model, layers: tuple[LayerGroup, ...], deployment: Deployment
-) -> Counter[CachePart]:
-    counts: Counter[CachePart] = Counter()
-    for group in layers:
-        for part in cache_parts(group.mixer, model, deployment):
-            counts[part] += group.count
-    return counts
+@cache
+def _compressed_rule() -> dict[str, Any]:
+    return raw_item("builds", "compressed-attention")
+
+
+def compressor_bytes_per_step_token(model: Model, deployment: Deployment) -> float:
+    """Return the bytes a prefilling request reserves per token of a step, all layers [bytes].
+
+    Notes
+    -----
+    Window entries plus the compressors' fp32 keys and scores of the step (two overlapping sets
+    at ratio 4), times the page padding that logged pools show.
+    """
+    total = 0.0
+    for group in model.layers:
+        mixer = group.mixer
+        if not isinstance(mixer, CompressedAttention):
+            continue
+        per_layer = sum(
+            p.bytes_per_token for p in cache_parts(mixer, model, deployment) if not p.grows
+        )
+        sets = 2 if mixer.indexer is not None else 1 if mixer.ratio else 0
+        per_layer += sets * 2 * 4.0 * mixer.head_dim
+        if mixer.indexer is not None:
+            per_layer += sets * 2 * 4.0 * mixer.indexer.head_dim
+        total += group.count * per_layer
+    return total * float(_compressed_rule()["step_padding"]["value"])
+
+
+def _compressed_plan(
+    model: Model,
+    stage: tuple[LayerGroup, ...],
+    bytes_per_token: float,
+    block_tokens: int,
+    step_tokens: int,
+    deployment: Deployment,
+) -> PagePlan:
+    share = sum(g.count for g in stage) / model.layer_count
+    tokens = block_tokens * deployment.dcp
+    step_bytes = compressor_bytes_per_step_token(model, deployment) * step_tokens * share
+    return PagePlan(
+        block_tokens=tokens,
+        block_bytes=bytes_per_token * block_tokens,
+        growing=(LayerGroups(groups=1, block_tokens=tokens),),
+        step_tokens=step_tokens,
+        request_bytes=step_bytes,
+    )

@@ -1,4 +1,4 @@
-"""Bytes an engine takes beside weights and pool: context, activations, buffers."""
+"""Bytes an engine takes beside weights and pool: driver, context, activations, graphs, buffers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 from ..catalog import raw_item
 from ..spec.accelerator import Accelerator
+from ..spec.attention import LatentAttention
 from ..spec.deployment import Deployment
-from ..spec.model import Model
+from ..spec.model import DenseFeedForward, MixtureOfExperts, Model
 from ..units import parse_bytes
-from .engine_defaults import max_num_batched_tokens
+from . import engine_defaults
+
+EDGES = ("value", "low", "high")
+BF16_BYTES = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
-    """Non-KV bytes of one rank beside its weights, with the range the measured starts span.
+    """Non-KV bytes of one rank beside its weights, with the range that measured starts span.
 
     Parameters
     ----------
@@ -41,20 +45,82 @@ def _table() -> dict[str, Any]:
     return raw_item("builds", "overhead")
 
 
+def _bytes(name: str, edge: str) -> float:
+    return parse_bytes(_table()[name][edge], name)
+
+
 def overhead(model: Model, deployment: Deployment, accelerator: Accelerator) -> Overhead:
-    """Return the engine's bytes beside weights and pool on one rank [bytes]."""
-    rule = _table()["vllm"]
-    tokens = max_num_batched_tokens(deployment, accelerator)
-    parallel = 1.0 if deployment.tp > 1 else 0.0
-    totals = {}
-    for edge in ("value", "low", "high"):
-        totals[edge] = {
-            "context": parse_bytes(rule["context"][edge]),
-            "activations": rule["activation_bytes_per_token"][edge] * tokens,
-            "communication": parallel * parse_bytes(rule["tensor_parallel"][edge]),
-        }
+    """Return the engine's bytes beside weights and pool on one rank [bytes].
+
+    Notes
+    -----
+    Exact for: nothing; every constant is fitted on logged starts and has a range.
+    vLLM profiles one step: the peak is the wider of the layers at the full batch and the sampler
+    at the full set of requests. SGLang and TensorRT-LLM size the pool as a share of free memory
+    and leave activations to the rest.
+    """
+    by_edge = {edge: _parts(model, deployment, accelerator, edge) for edge in EDGES}
     return Overhead(
-        parts=totals["value"],
-        low=sum(totals["low"].values()),
-        high=sum(totals["high"].values()),
+        parts=by_edge["value"],
+        low=sum(by_edge["low"].values()),
+        high=sum(by_edge["high"].values()),
     )
+
+
+def _parts(
+    model: Model, deployment: Deployment, accelerator: Accelerator, edge: str
+) -> dict[str, float]:
+    vendor = accelerator.vendor if accelerator.vendor in _table()["driver_reserve"] else "other"
+    reserve = parse_bytes(_table()["driver_reserve"][vendor][edge], "driver_reserve")
+    parts = {"driver": reserve * deployment.gpu_memory_utilization}
+    if deployment.engine == "sglang":
+        kept = _bytes("static_pool_context", edge) * deployment.gpu_memory_utilization
+        return {**parts, "context": kept}
+    if deployment.engine == "trtllm":
+        buffers = float(_table()["engine_buffers_share"][edge]) * accelerator.hbm_bytes
+        return {**parts, "context": _bytes("context", edge), "buffers": buffers}
+    parts["context"] = _bytes("context", edge)
+    if deployment.gpus > 1:
+        parts["communication"] = _bytes("communication", edge)
+    parts["activations"] = activation_peak_bytes(model, deployment, accelerator, edge)
+    counted_since = _table()["graphs"]["counted_since"]
+    if not engine_defaults.is_before(deployment.engine_version, counted_since):
+        parts["graphs"] = _bytes("graphs", edge)
+    mixers = [g.mixer for g in model.layers]
+    if any(isinstance(m, LatentAttention) and m.indexer is not None for m in mixers):
+        parts["index_workspace"] = _bytes("sparse_index_workspace", edge)
+    return parts
+
+
+def activation_peak_bytes(
+    model: Model, deployment: Deployment, accelerator: Accelerator, edge: str = "value"
+) -> float:
+    """Return the activation peak of the profiled step on one rank [bytes]."""
+    tokens = engine_defaults.profiled_tokens(deployment, accelerator, model)
+    sequences = engine_defaults.max_num_seqs(deployment, accelerator)
+    logit_bytes = float(_table()["sampler_bytes_per_logit"][edge])
+    layers = activation_bytes_per_token(model, deployment, edge) * tokens
+    return max(layers, logit_bytes * sequences * model.vocab_size)
+
+
+def activation_bytes_per_token(model: Model, deployment: Deployment, edge: str = "value") -> float:
+    """Return the bytes alive per batched token at a layer's widest point on one rank [bytes].
+
+    Notes
+    -----
+    Some copies of the hidden state, and the block's inner tensors: gate and up and their product
+    for a dense block, the same plus the unreduced outputs of k experts for a routed one.
+    """
+    copies = float(_table()["hidden_copies"][edge])
+    h, tp = model.hidden_size, deployment.tp
+    widest = 0.0
+    for group in model.layers:
+        block = group.feed_forward
+        if isinstance(block, DenseFeedForward):
+            inner = block.matrices * block.intermediate_size / tp
+            widest = max(widest, BF16_BYTES * inner)
+        elif isinstance(block, MixtureOfExperts):
+            inner = block.matrices * block.intermediate_size / tp + (block.latent_size or h)
+            widest = max(widest, BF16_BYTES * block.experts_per_token * inner)
+    residuals = model.residual_copies * h * BF16_BYTES
+    return BF16_BYTES * copies * h + widest + residuals

@@ -159,10 +159,11 @@ def _grouped_query(mixer: GroupedQueryAttention, h: int) -> MixerParams:
     small += {"none": 0, "head": 2 * d, "full": (q + kv) * d}[mixer.qk_norm]
     small += (h if mixer.output_bias else 0) + (q if mixer.sinks else 0)
     index = mixer.indexer
+    key_value = (1 if mixer.shared_kv else 2) * h * kv * d
     return MixerParams(
-        sharded=h * q * d * gate + 2 * h * kv * d + q * d * h,
+        sharded=h * q * d * gate + key_value + q * d * h,
         replicated=h * index.head_dim * (index.heads + 1) if index else 0,
-        key_value=2 * h * kv * d,
+        key_value=key_value,
         small=small + (2 * index.head_dim if index else 0),
     )
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ..spec.attention import GroupedQueryAttention, Mixer
 from ..spec.deployment import Deployment
-from ..spec.model import LayerGroup, Model
+from ..spec.model import LayerGroup, MixtureOfExperts, Model
 from ..spec.precision import WeightPrecision, number_format
+from .drafts import uses_module
 from .params import feed_forward_params, mixer_params, mtp_params, parameters
 
 BF16_BYTES = 2.0
@@ -46,10 +47,20 @@ def format_bytes_per_param(name: str) -> float:
 
 
 def served_precision(model: Model, deployment: Deployment) -> WeightPrecision:
-    """Return the layout in which the engine holds the weights."""
-    if deployment.weights == "auto":
+    """Return the layout in which the engine holds the weights.
+
+    Notes
+    -----
+    4-bit floating-point builds of routed models convert the feed-forward blocks and leave
+    attention as it is; 4-bit integer builds have groups of 128, as the common tools make them.
+    """
+    name = deployment.weights
+    if name == "auto":
         return model.precision
-    return WeightPrecision.uniform(deployment.weights)
+    routed = any(isinstance(g.feed_forward, MixtureOfExperts) for g in model.layers)
+    if name in ("mxfp4", "nvfp4") and routed:
+        return WeightPrecision(routed_experts=name, shared_experts=name, dense_feed_forward=name)
+    return WeightPrecision.uniform("int4_g128" if name == "int4" else name)
 
 
 def checkpoint_bytes(model: Model) -> float:
@@ -104,7 +115,7 @@ def rank_weights(
     table = model.vocab_size * h * BF16_BYTES / tp
     counts = parameters(model)
     share = sum(g.count for g in layers) / model.layer_count
-    loads_mtp = _speculates_with_mtp(deployment) if mtp is None else mtp
+    loads_mtp = uses_module(deployment) if mtp is None else mtp
     expert_bytes = bytes_of(precision.routed_experts)
     return WeightBytes(
         routed_experts=sum(n * b.routed for n, b in blocks) * expert_bytes / expert_ranks,
@@ -123,11 +134,6 @@ def rank_weights(
         mtp=_mtp_bytes(model, deployment, precision) if loads_mtp and last else 0.0,
         vision=model.vision_params * BF16_BYTES if first else 0.0,
     )
-
-
-def _speculates_with_mtp(deployment: Deployment) -> bool:
-    speculation = deployment.speculation
-    return speculation is not None and speculation.name.lower() in ("mtp", "eagle", "nextn")
 
 
 def _attention_params(mixer: Mixer | None, h: int, tp: int) -> float:

@@ -51,6 +51,8 @@ class GroupedQueryAttention:
         Norms on queries and keys: per head width, or over all heads.
     bias, output_bias, sinks : bool
         Biases on QKV, on the output, and a learned sink per query head.
+    shared_kv : bool
+        One projection gives keys and values (both are cached).
     """
 
     query_heads: int
@@ -64,6 +66,7 @@ class GroupedQueryAttention:
     bias: bool = False
     output_bias: bool = False
     sinks: bool = False
+    shared_kv: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

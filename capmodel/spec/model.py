@@ -90,6 +90,8 @@ class Model:
         True where each module carries its own embedding and head.
     state_format : str
         Format of recurrent states: ``"fp32"``, ``"bf16"``, or ``"auto"`` for the engine's choice.
+    residual_copies : int
+        Copies of the hidden state that residual mixers keep alive per token [1].
     vision_params : int
         Estimate of a vision tower's parameters, in no total of the text model [1].
     published : dict
@@ -112,6 +114,7 @@ class Model:
     mtp_stack: tuple[LayerGroup, ...] = ()
     mtp_embeddings: bool = False
     state_format: str = "auto"
+    residual_copies: int = 0
     vision_params: int = 0
     published: dict[str, object] = field(default_factory=dict)
     source: str = ""

@@ -1,0 +1,40 @@
+"""Limits that are not arithmetic: known out-of-memory points and refusals to start, as warnings."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..catalog import raw_item
+from ..spec.deployment import Deployment
+from ..spec.model import Model
+from ..spec.node import Node
+
+# A build's share of memory is stated to two decimals.
+UTILIZATION_STEP = 0.005
+
+
+@cache
+def _limits() -> list[dict[str, Any]]:
+    return list(raw_item("builds", "utilization-limits")["limits"])
+
+
+def utilization_warnings(model: Model, node: Node, deployment: Deployment) -> list[str]:
+    """Return a warning per recorded limit that the deployment's utilization exceeds."""
+    found = []
+    for limit in _limits():
+        if limit["model"] not in ("", model.name):
+            continue
+        if limit["accelerator"] not in ("", node.accelerator.name):
+            continue
+        if deployment.gpu_memory_utilization > float(limit["above"]) + UTILIZATION_STEP:
+            found.append(
+                f"utilization above {limit['above']} is known to run out of memory "
+                f"({limit['when']}; {limit['source']})."
+            )
+    return found
+
+
+def refuses_long_requests(deployment: Deployment) -> bool:
+    """Return whether the engine will not start when one request of maximal length does not fit."""
+    return deployment.engine in ("vllm", "atom")
