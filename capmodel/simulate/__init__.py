@@ -16,7 +16,7 @@ million with Numba, a few thousand without.
 """
 
 from .case import SessionLaws, SimulationCase, StateRule, Tier
-from .cases import published_case, published_cases
+from .cases import bistable_case, frozen_case, published_case, published_cases
 from .result import SimulationResult
 from .simulation import simulate
 
@@ -26,6 +26,8 @@ __all__ = [
     "SimulationResult",
     "StateRule",
     "Tier",
+    "bistable_case",
+    "frozen_case",
     "published_case",
     "published_cases",
     "simulate",

@@ -133,7 +133,8 @@ class SimulationCase:
     prefix_caching : bool
         False makes every prompt a miss, shared prefix included.
     frozen_context_tokens : tuple of float, optional
-        Context of each slot, held for ever: what a turn adds is dropped when it ends [tokens].
+        Context of each slot at the end of every turn, held for ever: a turn first drops as many
+        tokens of its tail as it will add [tokens].
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,45 @@ def _case(name: str, item: dict[str, Any], concurrency: int, tier: bool) -> Simu
         max_context_tokens=item["max_context_tokens"],
         tier=second,
     )
+
+
+def frozen_case(case: SimulationCase, live_over_budget: float) -> SimulationCase:
+    """Return a case with equal contexts that no longer grow.
+
+    Parameters
+    ----------
+    case : SimulationCase
+        The case whose laws of new input, output and think time stay.
+    live_over_budget : float
+        Sum of the private contexts over the budget left by the shared prefix [1].
+    """
+    budget = case.kv_tokens - case.shared_prefix_tokens
+    context = live_over_budget * budget / case.concurrency
+    return replace(case, frozen_context_tokens=(context,) * case.concurrency)
+
+
+def bistable_case(
+    think_time_cv: float = 2.0, live_over_budget: float = 1.06, concurrency: int | None = None
+) -> SimulationCase:
+    """Return the published bistable case: many sessions, heavy-tailed gaps, a little too much live.
+
+    Parameters
+    ----------
+    think_time_cv : float
+        Coefficient of variation of the think time; 2 or more gives two states [1].
+    live_over_budget : float
+        Live tokens over budget [1].
+    concurrency : int, optional
+        Sessions; 64 as published [1].
+    """
+    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    spec = data["bistable"]
+    item = dict(data["cases"][spec["base"]])
+    for field in ("kv_tokens", "flop_per_s", "bytes_per_s"):
+        item[field] *= spec["node_factor"]
+    item["think_time_s"] = {"mean": spec["think_time_mean_s"], "cv": think_time_cv}
+    case = _case("bistable", item, concurrency or spec["concurrency"], False)
+    return frozen_case(case, live_over_budget)
 
 
 def published_cases(concurrency: int = 1) -> dict[str, SimulationCase]:

@@ -95,11 +95,15 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
     before = state.context[slot]
     output = draws.output_tokens[kind, number]
     new = draws.new_tokens[kind, number]
-    if state.turn[slot] == 1 and not settings.frozen:
+    kept = before
+    if settings.frozen:
+        kept = max(before - new - output, 0)
+    elif state.turn[slot] == 1:
         new = draws.first_tokens[kind, number]
     elif draws.reset_tokens[kind, number] > 0:
         new = draws.reset_tokens[kind, number]
         kept = min(draws.reset_kept_tokens[kind], before)
+    if kept < before:
         drop_tail(state, entry, kept_blocks(settings, kept) if settings.resume < 2 else 0)
         state.context[slot] = kept
     context = state.context[slot]
@@ -125,12 +129,7 @@ def leave(settings: Settings, draws: Draws, state: State, slot: int, now_s: floa
     number = state.tally[DONE] % draws.think_s.shape[1]
     context = state.prompt[slot] + state.output[slot]
     state.tally[LIVE_TOKENS] += state.output[slot]
-    if settings.frozen:
-        kept = state.frozen[slot]
-        drop_tail(state, state.entry[slot], kept_blocks(settings, kept))
-        state.tally[LIVE_TOKENS] += kept - context
-        context = kept
-    elif state.turn[slot] >= state.turns[slot]:
+    if state.turn[slot] >= state.turns[slot]:
         state.owner[state.entry[slot]] = -1
         recycle_if_gone(state, state.entry[slot])
         begin_session(draws, state, slot)

@@ -107,7 +107,7 @@ def start_state(
         laws = classes[state.kind[slot]][1]
         state.turns[slot] = draws.turns[state.kind[slot], slot]
         if case.frozen_context_tokens is not None:
-            state.frozen[slot] = state.context[slot] = int(case.frozen_context_tokens[slot])
+            state.context[slot] = int(case.frozen_context_tokens[slot])
             state.turns[slot] = np.iinfo(np.int64).max
         elif start != "fresh":
             done, turns, contexts = session_midway(laws, rng)

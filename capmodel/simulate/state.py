@@ -111,7 +111,6 @@ class State(NamedTuple):
     arrival_s: FloatArray
     first_token_s: FloatArray
     ready_s: FloatArray
-    frozen: IntArray
     # orders of slots
     running: IntArray
     waiting: IntArray
@@ -184,7 +183,7 @@ def empty_state(settings: Settings) -> State:
         target=ints(slots), computed=ints(slots), chunk=ints(slots), generated=floats(slots),
         steps_left=ints(slots), looked_up=ints(slots), hbm_hit=ints(slots), tier_hit=ints(slots),
         ceiling=ints(slots), arrival_s=floats(slots), first_token_s=floats(slots),
-        ready_s=floats(slots), frozen=ints(slots),
+        ready_s=floats(slots),
         running=ints(slots), waiting=ints(slots), loading=ints(slots), thinking=ints(slots),
         owner=np.full(entries, -1, dtype=np.int64), blocks=ints(entries), kept=ints(entries),
         tier_kept=ints(entries), older=ints(entries), newer=ints(entries),
