@@ -12,7 +12,7 @@ from ..errors import SpecError
 from ..reuse.order_argument import missing_fraction, think_nodes
 from ..service.step_law import StepLaw
 from ..spec.workload import Workload
-from . import amva, closed_form
+from . import amva, closed_form, markov_chain
 from .composition import Composition, gamma_composition
 from .fixed_points import Branch, FixedPoints, find_all
 from .flow_table import FlowTable, tabulate
@@ -20,7 +20,13 @@ from .service_demand import ServiceDemand, service_demand
 
 FloatArray = npt.NDArray[np.float64]
 
-LEVELS: dict[str, Callable[..., amva.Flow]] = {"closed": closed_form.solve, "fast": amva.solve}
+LEVELS: dict[str, Callable[..., amva.Flow]] = {
+    "closed": closed_form.solve,
+    "fast": amva.solve,
+    "exact": markov_chain.solve,
+}
+# Grid of the flow table by level: (miss fractions, loaded shares).
+TABLE_POINTS = {"closed": (57, 9), "fast": (57, 9), "exact": (25, 5)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +183,7 @@ def solve(
     table = tabulate(
         lambda miss, load_s: LEVELS[level](demand, miss, load_s, concurrency, limit),
         reusable * cache.link_s_per_token if cache.tier_tokens > 0 else 0.0,
+        *TABLE_POINTS[level],
     )
     think = think_nodes(workload.think_time)
     ended = workload.ended_tokens_mean / workload.turns_mean
