@@ -1,0 +1,131 @@
+"""From a resolved scenario to a simulation of one data-parallel rank."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InfeasibleError, SpecError
+from ..memory.budget import KvBudget, kv_budget
+from ..service.engine_law import engine_law
+from ..service.transfer import tier_transfer
+from .case import SimulationCase, StateRule, Tier
+from .workload_laws import session_laws
+
+if TYPE_CHECKING:
+    from ..scenario import ResolvedScenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioCase:
+    """A simulation case and what scales it to the replica.
+
+    Parameters
+    ----------
+    case : SimulationCase
+        One data-parallel rank.
+    budget : KvBudget
+        Memory of the replica.
+    ranks, gpus, concurrency : int
+        Data-parallel ranks, accelerators and live sessions of the replica [1].
+    tree_factor : float
+        Live tokens of a session tree per token of a prompt; memory is divided by it [1].
+    """
+
+    case: SimulationCase
+    budget: KvBudget
+    ranks: int
+    gpus: int
+    concurrency: int
+    tree_factor: float
+
+
+def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
+    """Return the case that a scenario describes.
+
+    Parameters
+    ----------
+    resolved : ResolvedScenario
+        Model, node, deployment and workload.
+    concurrency : int
+        Live sessions of the replica [1].
+
+    Raises
+    ------
+    SpecError
+        If the concurrency is not a whole number >= 1.
+    InfeasibleError
+        If the model does not fit.
+
+    Notes
+    -----
+    A session tree holds more live tokens than a prompt reads. It is simulated as one stream of
+    prompts, in a memory divided by tree over prompt: the live share of the memory is right, a
+    running request pins its whole tree. Models with a recurrent state resume only where their
+    last turn ended.
+    """
+    if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
+        raise SpecError(
+            f"concurrency must be a whole number >= 1, got {concurrency}.", field="concurrency"
+        )
+    deployment, workload = resolved.deployment, resolved.workload
+    ranks = deployment.dp
+    per_rank = max(math.ceil(concurrency / ranks), 1)
+    budget = kv_budget(resolved.model, resolved.node, deployment, concurrency=concurrency)
+    if not budget.fits:
+        raise InfeasibleError(
+            f"{budget.model} does not fit {budget.node}: "
+            f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
+            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
+        )
+    factor = max(workload.tree_tokens_mean / workload.request_tokens_mean, 1.0)
+    hybrid = budget.blocks_per_resume_point > 0
+    state = StateRule()
+    tokens = budget.usable_kv_tokens / ranks
+    if hybrid:
+        # State blocks come out of the same pool, so they are charged one by one.
+        tokens = float(budget.kv_blocks * budget.block_tokens)
+        state = StateRule(
+            resume="turn_end",
+            running_tokens=_scaled(budget.resident_blocks_per_live_request, budget, factor),
+            checkpoint_tokens=_scaled(budget.blocks_per_resume_point, budget, factor),
+        )
+    case = SimulationCase(
+        name=f"{budget.model} on {budget.node}",
+        step_law=engine_law(resolved.model, resolved.node, deployment),
+        kv_tokens=tokens / factor,
+        sessions=session_laws(workload),
+        concurrency=per_rank,
+        shared_prefix_tokens=round(workload.shared_prefix_tokens),
+        max_context_tokens=min(workload.max_context_tokens, budget.max_model_len),
+        block_tokens=budget.block_tokens,
+        tier=_tier(resolved, budget, factor),
+        state=state,
+        prefix_caching=deployment.prefix_caching,
+    )
+    return ScenarioCase(
+        case=case,
+        budget=budget,
+        ranks=ranks,
+        gpus=resolved.node.total_gpus,
+        concurrency=int(concurrency),
+        tree_factor=factor,
+    )
+
+
+def _scaled(blocks: int, budget: KvBudget, factor: float) -> int:
+    return round(blocks * budget.block_tokens / factor)
+
+
+def _tier(resolved: ResolvedScenario, budget: KvBudget, factor: float) -> Tier | None:
+    offload = resolved.deployment.offload
+    if offload is None:
+        return None
+    link = tier_transfer(resolved.model, resolved.node, resolved.deployment)
+    held = offload.bytes * resolved.node.nodes / budget.offload_bytes_per_token
+    return Tier(
+        tokens=held / resolved.deployment.dp / factor,
+        bytes_per_token=link.bytes_per_token,
+        bytes_per_s=link.load_bytes_per_s,
+    )
