@@ -134,7 +134,9 @@ class _Builder:
         self.deployment = deployment
         self.layout = _Layout.of(deployment)
         self.roof = Roofline(node.accelerator, deployment.engine)
-        self.engine = constants or engine_constants(deployment.engine, node.accelerator.vendor)
+        self.engine = constants or engine_constants(
+            deployment.engine, node.accelerator.vendor, deployment.engine_version
+        )
         self.precision = served_precision(model, deployment)
         self.verify = 1 + (deployment.speculation.draft_tokens if deployment.speculation else 0)
         self.traffic = efficiencies("engines")["traffic"]
@@ -329,7 +331,7 @@ class _Builder:
             calls = mixers + (blocks if layout.dp == 1 else dense)
             self._collective("all_reduce", calls, reduce.latency_s, row / reduce.bytes_per_s)
             gather = collective("all_gather", layout.tp, node)
-            self._memory("logit_gather", "step", gather.latency_s)
+            self.ledger.add("memory", "logit_gather", "step", gather.latency_s)
         if layout.dp > 1 and self.experts:
             self._expert_exchange(blocks, row)
         if layout.dcp > 1:
@@ -373,15 +375,18 @@ class _Builder:
                 width = mixer.query_heads * mixer.head_dim
             moved = width / layout.tp * layout.dcp * ACTIVATION_BYTES
             for call in (gather, merge):
-                self._memory("context_exchange", "step", group.count * call.latency_s)
-                self._memory(
-                    "context_exchange", "sequences",
+                self.ledger.add(
+                    "memory", "context_exchange", "step", group.count * call.latency_s
+                )
+                self.ledger.add(
+                    "memory", "context_exchange", "sequences",
                     group.count / layout.pp * moved / call.bytes_per_s,
                 )  # fmt: skip
 
     def _collective(self, name: str, calls: int, latency_s: float, row_s: float) -> None:
-        self._memory(name, "step", calls * latency_s)
-        self._memory(name, "tokens", calls * row_s / self.layout.pp)
+        # Measured end to end by themselves: no engine efficiency on top.
+        self.ledger.add("memory", name, "step", calls * latency_s)
+        self.ledger.add("memory", name, "tokens", calls * row_s / self.layout.pp)
 
     def _draft(self) -> None:
         """The draft's own passes, as its share of the target's layers without the experts."""

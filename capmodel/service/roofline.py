@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -179,13 +180,29 @@ class EngineConstants:
     experts_efficiency: float
 
 
-def engine_constants(engine: str, vendor: str) -> EngineConstants:
-    """Return the fitted constants of an engine on a vendor's accelerators."""
+def engine_constants(engine: str, vendor: str, version: str = "") -> EngineConstants:
+    """Return the fitted constants of an engine's build on a vendor's accelerators.
+
+    Parameters
+    ----------
+    engine, vendor : str
+        Serving engine and maker of the accelerator.
+    version : str
+        Build; an empty or unreadable one is taken as current.
+    """
     table = efficiencies("engines")["engines"]
     row = {**table["all"], **table[engine]}
     row.update(row.get(vendor.casefold(), {}))
+    for build in row.get("builds", ()):
+        if _release(version) and _release(version) < _release(build["before"]):
+            row.update(build)
     value = {name: float(row[name][0]) for name in EngineConstants.__slots__[1:]}
     return EngineConstants(mixed_steps=bool(row["mixed_steps"]), **value)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    match = re.match(r"\s*v?(\d+(?:\.\d+)+)", version)
+    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 def replicated_latent(deployment: Deployment) -> bool:
