@@ -18,6 +18,7 @@ from .network.operating_point import Cache, OperatingPoint, solve
 from .scenario import ResolvedScenario, Scenario
 from .service.engine_law import engine_law
 from .service.step_law import StepLaw
+from .service.transfer import tier_transfer
 from .spec.attention import GatedDeltaNet, KimiDeltaAttention, LightningAttention, Mamba2
 from .spec.model import Model
 
@@ -137,8 +138,8 @@ def cache_of(resolved: ResolvedScenario, budget: KvBudget) -> Cache:
     if offload is not None:
         held = offload.bytes * resolved.node.nodes / budget.offload_bytes_per_token
         tier_tokens = held / ranks
-        rate = offload.bytes_per_s or resolved.node.accelerator.host_bytes_per_s
-        link = budget.kv_bytes_per_token / rate
+        moved = tier_transfer(resolved.model, resolved.node, resolved.deployment)
+        link = moved.load_s_per_token
     return Cache(
         hbm_tokens=budget.usable_kv_tokens / ranks,
         tier_tokens=tier_tokens,
