@@ -127,7 +127,7 @@ def workload_from_mapping(item: Bundle) -> Workload:
             )
     try:
         request, output = item["request_tokens"], item["output_tokens"]
-        tree = item.get("tree_tokens", request)
+        tree: Any = item.get("tree_tokens", request)
         gap = item["think_time"]
         return Workload(
             name=str(item.get("name", "workload")),

@@ -100,7 +100,7 @@ def find_all(cycle_map: CycleMap, cycle_low: FloatArray, cycle_high: FloatArray)
     above[0], above[-1] = True, False  # T maps [c_low, c_high] into itself
     falls = above[:-1] & ~above[1:]
     rises = ~above[:-1] & above[1:]
-    several = rises.any(axis=0)
+    several = np.asarray(rises.any(axis=0))
     first = falls.argmax(axis=0)
     last = GRID - 2 - falls[::-1].argmax(axis=0)
     middle = np.where(several, rises.argmax(axis=0), first)

@@ -42,7 +42,9 @@ def _erlang_order(seconds: float, second_moment: float) -> int:
 def _phases(
     demand: ServiceDemand, sequences: FloatArray, room: FloatArray, idle_pace: FloatArray
 ) -> _Phases:
-    rates, paces, first, last = [], [], [], []
+    rates: list[FloatArray] = []
+    paces: list[FloatArray] = []
+    first, last = [], []
     for kind in (demand.hit, demand.miss):
         order = _erlang_order(float(kind.seconds[0]), float(kind.seconds_squared[0]))
         seconds = np.interp(sequences, demand.batch, kind.seconds)
@@ -126,9 +128,8 @@ def _reduce(
             local = local + up @ above
         down = _down(phases, miss, i, width, kinds, batch)
         # G-like factor: (-S)^-1 D carries an excursion above level i-1 back to it.
-        back = np.linalg.solve(-local, down)
+        above = np.asarray(np.linalg.solve(-local, down), dtype=np.float64)
         factors.append(local)
-        above = back
     factors.reverse()
     width = concurrency + 1
     boundary = np.zeros((batch, width, width))
@@ -145,7 +146,7 @@ def _reduce(
     system[:, 0, :] = 1.0
     right = np.zeros((batch, width, 1))
     right[:, 0, 0] = 1.0
-    pi = np.linalg.solve(system, right)[:, :, 0]
+    pi = np.asarray(np.linalg.solve(system, right)[:, :, 0], dtype=np.float64)
     return [start, *factors], pi
 
 
