@@ -79,11 +79,14 @@ def fixed_length_point(
     together = 1.0 + burst_share * (running - 1.0)
     shape = _Shape(input_tokens, context, decode_steps, running, together)
     cycle, prefill, share = (_mixed_cycle if law.mixed_steps else _separate_cycle)(law, shape)
-    alone = float(prefill_s(law, input_tokens)) + law.request_s
+    alone = float(prefill_s(law, input_tokens))
     # Fewer requests than pipeline stages leave stages empty: a cycle is never under its latency.
     cycle = max(cycle, alone + decode_steps * float(decode_step_s(law, 1.0, context)))
-    waiting = burst_share * 0.5 * (running - 1.0) + (1.0 - burst_share) * 0.5 * share
+    others = share * (running - 1.0) / running
+    waiting = burst_share * 0.5 * (running - 1.0) + (1.0 - burst_share) * 0.5 * others
     inside = min(max(alone, prefill) + waiting * prefill, cycle)
+    # The front end works on a request while the engine serves the others.
+    inside, cycle = inside + law.request_s, cycle + law.request_s
     return FixedLengthPoint(
         ttft_s=inside + (concurrency / running - 1.0) * cycle,
         tpot_s=(cycle - inside) / max(output_tokens - 1.0, 1.0),
@@ -115,18 +118,21 @@ def _separate_cycle(law: StepLaw, shape: _Shape) -> tuple[float, float, float]:
 
 def _mixed_cycle(law: StepLaw, shape: _Shape) -> tuple[float, float, float]:
     """Return (cycle [s], seconds per prompt [s], share of steps with a chunk [1])."""
-    decoding, running = shape.running, shape.running
+    running, decodes = shape.running, shape.decode_steps
+    arrivals = max(shape.together, running / (decodes + 1.0))
+    beside = running - 1.0
     for _ in range(_ITERATIONS):
-        arrivals = max(shape.together, running / (shape.decode_steps + 1.0))
-        beside = (decoding, shape.context_tokens)
-        prompt = packed_prefill_s(law, shape.input_tokens, arrivals, *beside)
-        per_prompt = steps_per_prompt(law, shape.input_tokens, arrivals, decoding)
+        per_prompt = steps_per_prompt(law, shape.input_tokens, arrivals, beside)
         carrying = running * per_prompt
-        steps = max(shape.decode_steps + per_prompt, carrying)
-        update = running * shape.decode_steps / steps
-        if abs(update - decoding) <= _TOLERANCE * running:
+        steps = max(decodes + per_prompt, carrying)
+        update = (running - 1.0) * decodes / steps
+        if abs(update - beside) <= _TOLERANCE * running:
             break
-        decoding = 0.5 * (decoding + update)
-    plain = float(decode_step_s(law, decoding, shape.context_tokens))
-    cycle = running * prompt + (steps - carrying) * plain
+        beside = 0.5 * (beside + update)
+    prompt = packed_prefill_s(law, shape.input_tokens, arrivals, beside, shape.context_tokens)
+    plain_steps = steps - carrying
+    cycle = running * prompt
+    if plain_steps > 0:
+        decoding = min(running, (running * decodes - carrying * beside) / plain_steps)
+        cycle += plain_steps * float(decode_step_s(law, decoding, shape.context_tokens))
     return cycle, prompt, carrying / steps
