@@ -199,7 +199,7 @@ def _is_follower(mixer: Any) -> bool:
 
 
 def _state_format(fields: Fields, family: Family) -> str:
-    """Format of a recurrent state: by its own field, else fixed by the kernel, else the engine's."""
+    """Format of a recurrent state: its own field, else the kernel's, else the engine's choice."""
     named = fields.text("mamba_ssm_cache_dtype", fields.text("mamba_ssm_dtype"))
     formats = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
     if named in formats:

@@ -12,6 +12,7 @@ from ..spec.model import Model
 from ..spec.node import Node
 from ..units import GIB
 from . import engine_defaults, kv_layout, layouts, ledger, limits
+from .drafts import draft_is_known
 from .overhead import Overhead, overhead
 from .pages import PagePlan
 from .params import parameters
@@ -33,6 +34,8 @@ class KvBudget:
         Names.
     fits : bool
         Whether the engine starts.
+    fit_is_certain : bool
+        Whether both ends of the available memory's range give that verdict.
     shortfall_bytes_per_gpu : float
         Bytes missing on the tightest rank, 0 where it fits [bytes].
     weights_bytes_per_gpu, overhead_bytes_per_gpu, available_kv_bytes_per_gpu : float
@@ -70,6 +73,7 @@ class KvBudget:
     model: str
     node: str
     fits: bool
+    fit_is_certain: bool
     shortfall_bytes_per_gpu: float
     hbm_bytes_per_gpu: float
     budget_bytes_per_gpu: float
@@ -174,12 +178,16 @@ def kv_budget(
     per_rank = math.ceil(live / deployment.dp)
     counts = parameters(model)
     usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
+    ranges = _intervals(tight, beside, longest, deployment)
+    if not draft_is_known(model, deployment):
+        warnings.append("the drafter's cache is not on record; it counts as one layer.")
     if shortfall > 0:
         warnings.insert(0, _refusal(tight, longest, deployment))
     return KvBudget(
         model=model.name,
         node=node.name if node.nodes == 1 else f"{node.nodes}x {node.name}",
         fits=shortfall <= 0,
+        fit_is_certain=_is_certain(tight, ranges, per_request, deployment),
         shortfall_bytes_per_gpu=shortfall,
         hbm_bytes_per_gpu=part.hbm_bytes,
         budget_bytes_per_gpu=deployment.gpu_memory_utilization * part.hbm_bytes,
@@ -210,7 +218,7 @@ def kv_budget(
         warnings=tuple(warnings),
         weights_parts_bytes=_weight_parts(tight),
         overhead_parts_bytes=dict(beside.parts),
-        intervals=_intervals(tight, beside, longest, deployment),
+        intervals=ranges,
     )
 
 
@@ -272,6 +280,17 @@ def _shortfall_bytes(tight: _Stage, per_request: int, deployment: Deployment) ->
     if tight.blocks >= (per_request if limits.refuses_long_requests(deployment) else 1):
         return 0.0
     return max(1.0, needed - tight.available_bytes)
+
+
+def _is_certain(
+    tight: _Stage,
+    ranges: dict[str, tuple[float, float]],
+    per_request: int,
+    deployment: Deployment,
+) -> bool:
+    """Whether the ends of the range of blocks agree with the verdict at its middle."""
+    needed = per_request if limits.refuses_long_requests(deployment) else 1
+    return len({n >= needed for n in (*ranges["kv_blocks"], tight.blocks)}) == 1
 
 
 def _refusal(tight: _Stage, longest: int, deployment: Deployment) -> str:

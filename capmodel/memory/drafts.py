@@ -34,26 +34,51 @@ def uses_module(deployment: Deployment) -> bool:
     return speculation is not None and speculation.name.lower() in MODULE_NAMES
 
 
+def _entry(deployment: Deployment) -> dict[str, Any]:
+    assert deployment.speculation is not None
+    name = "mtp" if uses_module(deployment) else deployment.speculation.name.lower()
+    entry: dict[str, Any] = _table().get(name, {"layers": 1, "mixer": "target"})
+    return entry
+
+
+def draft_is_known(model: Model, deployment: Deployment) -> bool:
+    """Return whether the drafter's cache of this model is on record."""
+    if deployment.speculation is None:
+        return True
+    if uses_module(deployment):
+        return True
+    name = deployment.speculation.name.lower()
+    return name in _table() and model.name in _table()[name].get("models", [model.name])
+
+
 def draft_layers(model: Model, deployment: Deployment) -> DraftLayers | None:
-    """Return the drafter's cached layers, or None without speculation.
+    """Return the drafter's cached layers, or None where it caches nothing of its own.
 
     Notes
     -----
-    A module has the mixer of the checkpoint's prediction layer; other drafts copy the target's
-    growing attention. A name without an entry counts as one such layer.
+    A module has the mixer of the checkpoint's prediction layer; a model without one has a
+    drafter that reads the target's cache. Other drafts copy the target's growing attention, and
+    a name without an entry counts as one such layer.
     """
     if deployment.speculation is None:
         return None
-    name = "mtp" if uses_module(deployment) else deployment.speculation.name.lower()
-    entry = _table().get(name, {"layers": 1, "mixer": "target", "own_group": False})
-    mixers: list[Mixer] = [m for g in model.mtp_stack if (m := g.mixer) is not None]
-    if entry["mixer"] == "target" or not mixers:
+    entry = _entry(deployment)
+    if entry["mixer"] == "module":
+        mixers: list[Mixer] = [m for g in model.mtp_stack if (m := g.mixer) is not None]
+    else:
         mixers = [m for g in model.layers if (m := g.mixer) is not None and _grows(m)]
     if not mixers:
         return None
     return DraftLayers(
-        mixer=mixers[0], layers=int(entry["layers"]), own_group=bool(entry["own_group"])
+        mixer=mixers[0],
+        layers=int(entry["layers"]),
+        own_group=bool(entry.get("own_group", False)),
     )
+
+
+def kept_hidden_layers(deployment: Deployment) -> int:
+    """Return the target layers whose hidden states the drafter reads, beside the last [1]."""
+    return int(_entry(deployment).get("hidden_layers", 0)) if deployment.speculation else 0
 
 
 def _grows(mixer: Mixer) -> bool:

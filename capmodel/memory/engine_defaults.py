@@ -19,23 +19,34 @@ def _table() -> dict[str, Any]:
     return raw_item("builds", "engine-defaults")
 
 
-def version_number(text: str) -> tuple[int, int] | None:
-    """Return (major, minor) of a version such as ``"0.21.0rc1"``, or None where it has none.
+Version = tuple[int, int, int]
+
+
+def version_number(text: str) -> Version | None:
+    """Return the release a build has the features of, or None where the text has no version.
 
     Notes
     -----
-    ``0.1.devN`` is what a source build without tags calls itself, not a version.
+    A development or candidate build precedes the release it is named after. ``0.1.devN`` is what
+    a source build without tags calls itself; N counts commits.
     """
-    if re.match(r"\s*0\.1\.dev", text):
+    source_build = re.match(r"\s*0\.1\.dev(\d+)", text)
+    if source_build:
+        rule = _table()["source_build"]
+        commits = int(source_build.group(1))
+        counted = rule["uncounted_below"] <= commits < rule["commits_below"]
+        return version_number(rule["version"]) if counted else None
+    match = re.match(r"\s*v?(\d+)\.(\d+)(?:\.(\d+)(\.dev|rc)?)?", text)
+    if match is None:
         return None
-    match = re.match(r"\s*v?(\d+)\.(\d+)", text)
-    return (int(match.group(1)), int(match.group(2))) if match else None
+    patch = int(match.group(3) or 0) - (1 if match.group(4) else 0)
+    return int(match.group(1)), int(match.group(2)), patch
 
 
 def is_before(version: str, limit: str) -> bool:
     """Return whether a known version precedes `limit`; an unknown one counts as current."""
     known = version_number(version)
-    return known is not None and known < (version_number(limit) or (0, 0))
+    return known is not None and known < (version_number(limit) or (0, 0, 0))
 
 
 def _by_memory(rule: dict[str, Any], part: Accelerator) -> int:

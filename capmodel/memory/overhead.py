@@ -8,14 +8,22 @@ from typing import Any
 
 from ..catalog import raw_item
 from ..spec.accelerator import Accelerator
-from ..spec.attention import LatentAttention
+from ..spec.attention import (
+    CompressedAttention,
+    GatedDeltaNet,
+    KimiDeltaAttention,
+    LatentAttention,
+    Mixer,
+)
 from ..spec.deployment import Deployment
-from ..spec.model import DenseFeedForward, MixtureOfExperts, Model
+from ..spec.model import DenseFeedForward, FeedForward, MixtureOfExperts, Model
 from ..units import parse_bytes
 from . import engine_defaults
+from .drafts import kept_hidden_layers
 
 EDGES = ("value", "low", "high")
 BF16_BYTES = 2.0
+FP32_BYTES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +94,7 @@ def _parts(
     counted_since = _table()["graphs"]["counted_since"]
     if not engine_defaults.is_before(deployment.engine_version, counted_since):
         parts["graphs"] = _bytes("graphs", edge)
-    mixers = [g.mixer for g in model.layers]
-    if any(isinstance(m, LatentAttention) and m.indexer is not None for m in mixers):
+    if any(_has_indexer(group.mixer) for group in model.layers):
         parts["index_workspace"] = _bytes("sparse_index_workspace", edge)
     return parts
 
@@ -98,9 +105,20 @@ def activation_peak_bytes(
     """Return the activation peak of the profiled step on one rank [bytes]."""
     tokens = engine_defaults.profiled_tokens(deployment, accelerator, model)
     sequences = engine_defaults.max_num_seqs(deployment, accelerator)
-    logit_bytes = float(_table()["sampler_bytes_per_logit"][edge])
+    logit_bytes = _sampler_bytes_per_logit(deployment, edge)
     layers = activation_bytes_per_token(model, deployment, edge) * tokens
     return max(layers, logit_bytes * sequences * model.vocab_size)
+
+
+def _sampler_bytes_per_logit(deployment: Deployment, edge: str) -> float:
+    rule = _table()["sampler_bytes_per_logit"]
+    version = deployment.engine_version
+    for entry in rule["by_version"]:
+        known = engine_defaults.version_number(version) is not None
+        since = not engine_defaults.is_before(version, entry["since"])
+        if known and since and engine_defaults.is_before(version, entry["before"]):
+            return float(entry[edge])
+    return float(rule[edge])
 
 
 def activation_bytes_per_token(model: Model, deployment: Deployment, edge: str = "value") -> float:
@@ -108,19 +126,45 @@ def activation_bytes_per_token(model: Model, deployment: Deployment, edge: str =
 
     Notes
     -----
-    Some copies of the hidden state, and the block's inner tensors: gate and up and their product
-    for a dense block, the same plus the unreduced outputs of k experts for a routed one.
+    Some copies of the hidden state (those that residual mixers and drafters keep included), and
+    the widest inner tensors: gate and up and their product for a dense block, the same plus the
+    unreduced outputs of k experts for a routed one, the chunk products of a delta rule.
     """
     copies = float(_table()["hidden_copies"][edge])
     h, tp = model.hidden_size, deployment.tp
     widest = 0.0
     for group in model.layers:
-        block = group.feed_forward
-        if isinstance(block, DenseFeedForward):
-            inner = block.matrices * block.intermediate_size / tp
-            widest = max(widest, BF16_BYTES * inner)
-        elif isinstance(block, MixtureOfExperts):
-            inner = block.matrices * block.intermediate_size / tp + (block.latent_size or h)
-            widest = max(widest, BF16_BYTES * block.experts_per_token * inner)
-    residuals = model.residual_copies * h * BF16_BYTES
-    return BF16_BYTES * copies * h + widest + residuals
+        inner = max(_block_bytes(group.feed_forward, h, tp), _delta_bytes(group.mixer, tp))
+        widest = max(widest, inner)
+    kept = model.residual_copies + 2 * kept_hidden_layers(deployment)
+    return BF16_BYTES * (copies + kept) * h + widest
+
+
+def _block_bytes(block: FeedForward | None, h: int, tp: int) -> float:
+    if isinstance(block, DenseFeedForward):
+        return BF16_BYTES * block.matrices * block.intermediate_size / tp
+    if isinstance(block, MixtureOfExperts):
+        inner = block.matrices * block.intermediate_size / tp + (block.latent_size or h)
+        return BF16_BYTES * block.experts_per_token * inner
+    return 0.0
+
+
+def _delta_bytes(mixer: Mixer | None, tp: int) -> float:
+    """Inputs, convolved inputs, chunk products and chunk states of a delta-rule layer [bytes]."""
+    chunk = float(_table()["delta_chunk_tokens"]["value"])
+    if isinstance(mixer, KimiDeltaAttention):
+        keys = values = mixer.heads * mixer.head_dim
+        state = keys * mixer.head_dim
+    elif isinstance(mixer, GatedDeltaNet):
+        keys = mixer.value_heads * mixer.key_head_dim
+        values = mixer.value_heads * mixer.value_head_dim
+        state = keys * mixer.value_head_dim
+    else:
+        return 0.0
+    inputs, convolved, products = 2 * keys + 2 * values, 2 * keys + values, 3 * values
+    tensors = BF16_BYTES * (inputs + convolved + products + values)
+    return (tensors + FP32_BYTES * state / chunk) / tp
+
+
+def _has_indexer(mixer: Mixer | None) -> bool:
+    return isinstance(mixer, LatentAttention | CompressedAttention) and mixer.indexer is not None

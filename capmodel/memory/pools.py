@@ -15,7 +15,12 @@ def _rule() -> dict[str, Any]:
 
 
 def static_pools(
-    classes: list[LayerClass], *, block_tokens: int, dcp: int, step_tokens: int
+    classes: list[LayerClass],
+    *,
+    block_tokens: int,
+    dcp: int,
+    step_tokens: int,
+    window_ratio: float | None = None,
 ) -> PagePlan:
     """Return SGLang's pools as one plan per token of the full-attention pool.
 
@@ -24,7 +29,8 @@ def static_pools(
     A second pool holds the window layers, smaller by a fixed ratio of tokens; recurrent states
     have slots of their own, in a fixed proportion of bytes to the token pools.
     """
-    ratio = float(_rule()["window_tokens_ratio"]["value"])
+    default_ratio = float(_rule()["window_tokens_ratio"]["value"])
+    ratio = default_ratio if window_ratio is None else window_ratio
     memory_ratio = float(_rule()["state_memory_ratio"]["value"])
     full = sum(c.stage_layers * c.part.bytes_per_token for c in classes if c.part.grows)
     bounded = sum(

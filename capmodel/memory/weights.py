@@ -13,6 +13,7 @@ from .params import feed_forward_params, mixer_params, mtp_params, parameters
 
 BF16_BYTES = 2.0
 FP32_BYTES = 4.0
+FOUR_BIT = ("int4", "mxfp4", "nvfp4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +52,16 @@ def served_precision(model: Model, deployment: Deployment) -> WeightPrecision:
 
     Notes
     -----
-    4-bit floating-point builds of routed models convert the feed-forward blocks and leave
-    attention as it is; 4-bit integer builds have groups of 128, as the common tools make them.
+    4-bit builds of routed models convert the routed experts and leave the rest as it is, as the
+    logged weights of such builds show.
     """
     name = deployment.weights
     if name == "auto":
         return model.precision
     routed = any(isinstance(g.feed_forward, MixtureOfExperts) for g in model.layers)
-    if name in ("mxfp4", "nvfp4") and routed:
-        return WeightPrecision(routed_experts=name, shared_experts=name, dense_feed_forward=name)
-    return WeightPrecision.uniform("int4_g128" if name == "int4" else name)
+    if name in FOUR_BIT and routed:
+        return WeightPrecision(routed_experts=name)
+    return WeightPrecision.uniform(name)
 
 
 def checkpoint_bytes(model: Model) -> float:
