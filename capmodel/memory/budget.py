@@ -12,7 +12,6 @@ from ..spec.model import Model
 from ..spec.node import Node
 from ..units import GIB
 from . import engine_defaults, kv_layout, layouts, ledger, limits
-from .drafts import draft_is_known
 from .overhead import Overhead, overhead
 from .pages import PagePlan
 from .params import parameters
@@ -179,8 +178,7 @@ def kv_budget(
     counts = parameters(model)
     usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
     ranges = _intervals(tight, beside, longest, deployment)
-    if not draft_is_known(model, deployment):
-        warnings.append("the drafter's cache is not on record; it counts as one layer.")
+    warnings += limits.draft_warnings(model, deployment)
     if shortfall > 0:
         warnings.insert(0, _refusal(tight, longest, deployment))
     return KvBudget(
@@ -238,7 +236,6 @@ def _stages(
     overhead_bytes: float,
     build: RecordedBuild | None,
 ) -> list[_Stage]:
-    budget_bytes = deployment.gpu_memory_utilization * node.accelerator.hbm_bytes
     plans = layouts.page_plans(model, deployment, node.accelerator)
     layers = stage_layers(model, deployment.pp)
     stages = []
@@ -247,13 +244,21 @@ def _stages(
             model, deployment, held, first=number == 0, last=number == deployment.pp - 1
         )
         loaded = build.weights_bytes if build else weights.total
-        available = budget_bytes - loaded - overhead_bytes
+        available = _available_bytes(node, deployment, loaded + overhead_bytes)
         if deployment.available_kv_gib is not None:
             available = deployment.available_kv_gib * GIB
         stages.append(
             _Stage(weights=weights, loaded_bytes=loaded, plan=plan, available_bytes=available)
         )
     return stages
+
+
+def _available_bytes(node: Node, deployment: Deployment, taken_bytes: float) -> float:
+    """Return the pool's bytes: a share of HBM less what is taken, or a share of what is free."""
+    hbm_bytes, share = node.accelerator.hbm_bytes, deployment.gpu_memory_utilization
+    if deployment.engine == "trtllm":
+        return share * (hbm_bytes - taken_bytes)
+    return share * hbm_bytes - taken_bytes
 
 
 def _longest_request(
@@ -266,9 +271,10 @@ def _longest_request(
     fitting = plan.longest_request(blocks)
     if fitting == 0:
         return longest, []
+    outcome = "the engine would refuse to start" if limits.refuses_long_requests(deployment) else ""
     return fitting, [
-        f"one request of the model's own {longest:,} tokens does not fit and the engine would "
-        f"refuse to start; the figures are for --max-model-len {fitting}."
+        f"one request of the model's own {longest:,} tokens does not fit"
+        f"{' and ' + outcome if outcome else ''}; the figures are for --max-model-len {fitting}."
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -86,7 +87,13 @@ def _stage_plan(
     if deployment.engine == "trtllm":
         return whole_context_plan(classes, block_tokens=block, step_tokens=step)
     if any(isinstance(g.mixer, CompressedAttention) for g in model.layers):
-        return _compressed_plan(model, stage, per_token, block, step, deployment)
+        window = sum(
+            c.stage_layers * c.part.bytes_per_token * c.part.bound_tokens
+            for c in classes
+            if c.part.bound_tokens is not None
+        )
+        plan = _compressed_plan(model, stage, per_token, block, step, deployment)
+        return replace(plan, resident_bytes=window)
     if all(c.part.grows for c in classes):
         return plain_plan(per_token, block, dcp=deployment.dcp, step_tokens=step)
     return unified_plan(

@@ -17,7 +17,8 @@ def rows(budget: KvBudget) -> list[tuple[str, float]]:
     entries = [(f"weights: {n}", b) for n, b in budget.weights_parts_bytes.items()]
     entries += [(f"overhead: {n}", b) for n, b in budget.overhead_parts_bytes.items() if b]
     entries.append(("KV pool", budget.available_kv_bytes_per_gpu))
-    entries.append(("outside the budget", budget.hbm_bytes_per_gpu - budget.budget_bytes_per_gpu))
+    rest = budget.hbm_bytes_per_gpu - sum(size for _, size in entries)
+    entries.append(("outside the budget", max(0.0, rest)))
     return entries
 
 

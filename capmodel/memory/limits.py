@@ -9,6 +9,7 @@ from ..catalog import raw_item
 from ..spec.deployment import Deployment
 from ..spec.model import Model
 from ..spec.node import Node
+from .drafts import draft_is_known, uses_module
 
 # A build's share of memory is stated to two decimals.
 UTILIZATION_STEP = 0.005
@@ -32,6 +33,23 @@ def utilization_warnings(model: Model, node: Node, deployment: Deployment) -> li
                 f"utilization above {limit['above']} is known to run out of memory "
                 f"({limit['when']}; {limit['source']})."
             )
+    return found
+
+
+def draft_warnings(model: Model, deployment: Deployment) -> list[str]:
+    """Return what is not known of the drafter's memory."""
+    if deployment.speculation is None:
+        return []
+    found = []
+    if not draft_is_known(model, deployment):
+        found.append("the drafter's cache is not on record for this model; it counts as one layer.")
+    if not uses_module(deployment):
+        found.append("the drafter's weights are not in the figures.")
+    if deployment.dcp > 1:
+        found.append(
+            "the drafter's cache is copied on every context-parallel rank in current builds "
+            "(SemiAnalysisAI/InferenceX commit e6658a194), so the tokens are overstated."
+        )
     return found
 
 

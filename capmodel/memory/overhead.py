@@ -85,8 +85,8 @@ def _parts(
         kept = _bytes("static_pool_context", edge) * deployment.gpu_memory_utilization
         return {**parts, "context": kept}
     if deployment.engine == "trtllm":
-        buffers = float(_table()["engine_buffers_share"][edge]) * accelerator.hbm_bytes
-        return {**parts, "context": _bytes("context", edge), "buffers": buffers}
+        taken = {"driver": reserve, "context": _bytes("context", edge)}
+        return {**taken, "buffers": _bytes("engine_buffers", edge)}
     parts["context"] = _bytes("context", edge)
     if deployment.gpus > 1:
         parts["communication"] = _bytes("communication", edge)

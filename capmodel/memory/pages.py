@@ -66,6 +66,8 @@ class PagePlan:
         Tokens of one step, which a window must hold besides its own [tokens].
     request_bytes : float
         Bytes a request takes beside its blocks while it prefills [bytes].
+    resident_bytes : float
+        Bytes of a live request beside its blocks whatever its length [bytes].
     pool_share : float
         Share of the available bytes that holds blocks; the rest holds states in slots [1].
     state_slot_bytes : float
@@ -80,6 +82,7 @@ class PagePlan:
     state_blocks: int = 1
     step_tokens: int = 2048
     request_bytes: float = 0.0
+    resident_bytes: float = 0.0
     pool_share: float = 1.0
     state_slot_bytes: float = 0.0
 
@@ -138,7 +141,8 @@ class PagePlan:
         every growing group.
         """
         part_filled = 0.5 * sum(g.groups for g in self.growing)
-        left = blocks - live_requests * (self.resident_blocks + part_filled)
+        beside = self.resident_bytes / self.block_bytes
+        left = blocks - live_requests * (self.resident_blocks + part_filled + beside)
         if not self.growing:
             return 0
         return max(0, math.floor(left * self.block_bytes / self.bytes_per_token))

@@ -63,4 +63,5 @@ def whole_context_plan(
         growing=(LayerGroups(groups=1, block_tokens=block_tokens),),
         step_tokens=step_tokens,
         request_bytes=state,
+        resident_bytes=state,
     )

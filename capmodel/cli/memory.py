@@ -1,0 +1,74 @@
+"""``capmodel memory``: does it fit, and how many KV tokens are left?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from .options import (
+    deployment_options,
+    emit,
+    json_option,
+    model_and_node,
+    save_plot,
+    scenario_from_options,
+)
+
+
+@click.command("memory")
+@model_and_node
+@deployment_options
+@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Live sessions.  [1]")
+@click.option("--tokens", type=click.IntRange(min=1), help="Also: GiB for so many KV tokens.")
+@click.option("--plot", metavar="FILE", help="Bar picture of one GPU (png, svg, pdf).")
+@json_option
+def command(
+    concurrency: int | None, tokens: int | None, plot: str | None, as_json: bool, **given: Any
+) -> None:
+    """Does the model fit, and where does every GiB go?
+
+    \b
+    capmodel memory kimi-k3 --on 8xB300
+    capmodel memory llama-3.1-70b --on 4xH100-80GB --kv-dtype fp8 -c 32
+    capmodel memory kimi-k3 --on 8xB300 --tokens 4000000
+    """
+    from ..errors import InfeasibleError
+    from ..memory.budget import kv_budget
+    from ..memory.inverse import pool_for_tokens, relaxations
+
+    resolved = scenario_from_options(**given).resolve()
+    model, node, deployment = resolved.model, resolved.node, resolved.deployment
+    budget = kv_budget(model, node, deployment, concurrency=concurrency)
+    if plot is not None:
+        save_plot(budget, plot)
+    if not budget.fits:
+        remedies = [r.to_dict() for r in relaxations(model, node, deployment)]
+        error = InfeasibleError(_refusal(budget, remedies), details={"remedies": remedies})
+        if as_json:
+            click.echo(json.dumps({**budget.to_dict(), "error": error.to_dict()}, allow_nan=False))
+        else:
+            click.echo(str(budget))
+        click.echo(f"capmodel: {error}", err=True)
+        raise SystemExit(error.exit_code)
+    if tokens is None:
+        emit(budget, as_json=as_json)
+        return
+    pool = pool_for_tokens(model, node, deployment, tokens)
+    if as_json:
+        wanted = {"pool_for_tokens": pool.to_dict()}
+        click.echo(json.dumps({**budget.to_dict(), **wanted}, allow_nan=False))
+        return
+    share = pool.gpu_memory_utilization
+    reach = "more than the GPU has" if share is None else f"utilization {share:.3f}"
+    click.echo(
+        f"{budget}\nwanted     {tokens:,} tokens need {pool.available_kv_gib:.2f} GiB: {reach}"
+    )
+
+
+def _refusal(budget: Any, remedies: list[dict[str, Any]]) -> str:
+    missing = budget.shortfall_bytes_per_gpu / 2**30
+    fixes = "; ".join(f"{r['field']} {r['value']}" for r in remedies) or "none with one change"
+    where = f"{budget.model} does not fit {budget.node}"
+    return f"{where}: {missing:.2f} GiB per GPU missing. Fits with: {fixes}."

@@ -1,0 +1,206 @@
+"""Inverse questions: what makes it fit, the longest context, the smallest node, tokens to GiB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import InfeasibleError, SpecError
+from ..spec.deployment import Deployment
+from ..spec.model import Model
+from ..spec.node import Node
+from ..units import GIB
+from .budget import KvBudget, kv_budget
+from .layouts import page_plans
+
+HIGHEST_UTILIZATION = 0.99
+UTILIZATION_STEPS = 100
+MOST_NODES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSize:
+    """A pool for a wanted number of tokens.
+
+    Parameters
+    ----------
+    tokens : int
+        Tokens wanted [tokens].
+    blocks : int
+        Blocks of one rank [1].
+    available_kv_gib : float
+        Bytes per GPU for them [GiB].
+    gpu_memory_utilization : float or None
+        Share of HBM that leaves them, None where no share does [1].
+    """
+
+    tokens: int
+    blocks: int
+    available_kv_gib: float
+    gpu_memory_utilization: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """One change that makes the model fit: the field, its new value, the tokens it leaves."""
+
+    field: str
+    value: str | int | float
+    kv_tokens: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def fitting_utilization(model: Model, node: Node, deployment: Deployment) -> float:
+    """Return the smallest share of HBM, to 1%, at which the engine starts [1].
+
+    Raises
+    ------
+    InfeasibleError
+        If it does not start at 99%.
+    """
+    lowest = next(
+        (
+            step / UTILIZATION_STEPS
+            for step in range(1, UTILIZATION_STEPS)
+            if _fits(model, node, deployment, gpu_memory_utilization=step / UTILIZATION_STEPS)
+        ),
+        None,
+    )
+    if lowest is None:
+        budget = kv_budget(
+            model, node, replace(deployment, gpu_memory_utilization=HIGHEST_UTILIZATION)
+        )
+        raise InfeasibleError(
+            f"{model.name} does not fit {node.name} at any utilization: "
+            f"{budget.shortfall_bytes_per_gpu / GIB:.1f} GiB per GPU missing at 99%.",
+            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
+        )
+    return lowest
+
+
+def _fits(model: Model, node: Node, deployment: Deployment, **changes: Any) -> bool:
+    return kv_budget(model, node, replace(deployment, **changes)).fits
+
+
+def longest_context(model: Model, node: Node, deployment: Deployment) -> int:
+    """Return the longest single request that the pool holds, at most the model's own [tokens]."""
+    budget = kv_budget(model, node, replace(deployment, max_model_len=1))
+    plans = page_plans(model, deployment, node.accelerator)
+    fitting = min(plan.longest_request(budget.kv_blocks) for plan in plans)
+    return min(fitting, model.max_position_tokens)
+
+
+def pool_for_tokens(model: Model, node: Node, deployment: Deployment, tokens: int) -> PoolSize:
+    """Return the pool that the engine logs as at least `tokens` [tokens].
+
+    Raises
+    ------
+    SpecError
+        If no tokens are wanted.
+    """
+    if tokens < 1:
+        raise SpecError("tokens: at least one is wanted.", field="tokens")
+    free = replace(deployment, available_kv_gib=None)
+    now = kv_budget(model, node, free)
+    low, high = 0, max(1, now.kv_blocks)
+    while _tokens_at(model, node, free, now, high) < tokens:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _tokens_at(model, node, free, now, middle) >= tokens
+        low, high = (low, middle) if enough else (middle, high)
+    needed_bytes = high * now.block_bytes
+    beside = now.weights_bytes_per_gpu + now.overhead_bytes_per_gpu
+    share = (beside + needed_bytes) / now.hbm_bytes_per_gpu
+    return PoolSize(
+        tokens=tokens,
+        blocks=high,
+        available_kv_gib=needed_bytes / GIB,
+        gpu_memory_utilization=share if share <= 1 else None,
+    )
+
+
+def _tokens_at(model: Model, node: Node, deployment: Deployment, now: KvBudget, blocks: int) -> int:
+    gib = (blocks + 0.5) * now.block_bytes / GIB
+    given = replace(deployment, available_kv_gib=gib, max_model_len=now.max_model_len)
+    return kv_budget(model, node, given).kv_tokens
+
+
+def smallest_node(
+    model: Model, node: Node, deployment: Deployment, *, tokens: int = 0
+) -> tuple[Node, Deployment]:
+    """Return the fewest accelerators of the node's kind that hold the model and `tokens`.
+
+    Notes
+    -----
+    Tensor parallelism within a node in powers of two, then pipeline stages over whole nodes.
+
+    Raises
+    ------
+    InfeasibleError
+        If 64 nodes are too few.
+    """
+    shapes = [(gpus, 1) for gpus in (1, 2, 4, 8, 16) if gpus < node.gpus]
+    shapes += [(node.gpus, count) for count in range(1, MOST_NODES + 1)]
+    for gpus, count in shapes:
+        if count > model.layer_count:
+            break
+        smaller = replace(node, gpus=gpus, nodes=count)
+        dcp = deployment.dcp if gpus % deployment.dcp == 0 else 1
+        layout = replace(deployment, tp=gpus, pp=count, dp=1, dcp=dcp)
+        budget = kv_budget(model, smaller, layout)
+        if budget.fits and budget.kv_tokens >= tokens:
+            return smaller, layout
+    raise InfeasibleError(
+        f"{model.name} does not fit {MOST_NODES} nodes of {node.name}.",
+        details={"nodes": MOST_NODES},
+    )
+
+
+def relaxations(model: Model, node: Node, deployment: Deployment) -> list[Relaxation]:
+    """Return single changes that make the model fit, cheapest first; empty where none does."""
+    found = []
+    for change in _changes(model, node, deployment):
+        budget = kv_budget(model, node, replace(deployment, **change))
+        if budget.fits:
+            field, value = next(iter(change.items()))
+            found.append(Relaxation(field=field, value=value, kv_tokens=budget.kv_tokens))
+    try:
+        smaller, _ = smallest_node(model, node, deployment)
+    except InfeasibleError:
+        return found
+    if smaller.total_gpus > deployment.gpus:
+        larger = kv_budget(model, smaller, replace(deployment, tp=smaller.gpus, pp=smaller.nodes))
+        found.append(
+            Relaxation(field="nodes", value=smaller.nodes, kv_tokens=larger.kv_tokens)
+            if smaller.nodes > 1
+            else Relaxation(field="tp", value=smaller.gpus, kv_tokens=larger.kv_tokens)
+        )
+    return found
+
+
+def _changes(model: Model, node: Node, deployment: Deployment) -> list[dict[str, Any]]:
+    changes: list[dict[str, Any]] = []
+    if deployment.available_kv_gib is None:
+        try:
+            share = fitting_utilization(model, node, deployment)
+        except InfeasibleError:
+            share = 1.0
+        if deployment.gpu_memory_utilization < share < 1:
+            changes.append({"gpu_memory_utilization": share})
+    if deployment.max_model_len is not None:
+        fitting = longest_context(model, node, deployment)
+        if 0 < fitting < deployment.max_model_len:
+            changes.append({"max_model_len": fitting})
+    if deployment.kv_dtype != "fp8":
+        changes.append({"kv_dtype": "fp8"})
+    if deployment.dcp == 1 and deployment.tp > 1:
+        changes.append({"dcp": deployment.tp})
+    return changes
