@@ -11,11 +11,12 @@ It shares the step law with the analytic path and nothing else. To run a case:
 
 A case of one's own is a `SimulationCase`: a `StepLaw`, a KV budget, `SessionLaws` (lognormal
 mixtures of first prompt, new input, output, turns and think time), a concurrency, and optionally
-a `Tier`, a `StateRule` (hybrid models) or frozen contexts. Turns per minute and core: about a
-million with Numba, a few thousand without.
+a `Tier`, a `StateRule` (hybrid models), `SubAgents`, several classes of sessions, an open stream
+of sessions, a policy for the queue, or frozen contexts. Turns per minute and core: one to three
+million with Numba, about ten thousand without.
 """
 
-from .case import SessionLaws, SimulationCase, StateRule, Tier
+from .case import SessionLaws, SimulationCase, StateRule, SubAgents, Tier
 from .cases import bistable_case, frozen_case, published_case, published_cases
 from .result import SimulationResult
 from .simulation import simulate
@@ -25,6 +26,7 @@ __all__ = [
     "SimulationCase",
     "SimulationResult",
     "StateRule",
+    "SubAgents",
     "Tier",
     "bistable_case",
     "frozen_case",

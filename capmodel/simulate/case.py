@@ -12,6 +12,7 @@ from ..spec.distributions import LognormalMixture
 
 Start = Literal["warm", "cold", "fresh"]
 Resume = Literal["block", "interval", "turn_end"]
+Policy = Literal["first_come", "longest_prefix"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class SessionLaws:
         Private tokens that survive such a reset [tokens].
     reset_tokens : LognormalMixture, optional
         New input of a turn that resets; `first_tokens` when absent [tokens].
+    agents : SubAgents, optional
+        Work handed to sub-agents.
     """
 
     first_tokens: LognormalMixture
@@ -44,10 +47,39 @@ class SessionLaws:
     reset_probability: float = 0.0
     reset_kept_tokens: int = 0
     reset_tokens: LognormalMixture | None = None
+    agents: SubAgents | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.reset_probability <= 1.0:
             raise SpecError("reset_probability is a share in [0, 1].", field="reset_probability")
+        if self.agents is not None and self.agents.laws.agents is not None:
+            raise SpecError("sub-agents have no sub-agents of their own.", field="agents")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgents:
+    """Work that a session hands to sessions of its own, and waits for.
+
+    Parameters
+    ----------
+    probability : float
+        Chance that a turn ends in a hand-over instead of a think time [1].
+    count : LognormalMixture
+        Sub-agents started at once, rounded to at least 1, at most `most` [1].
+    laws : SessionLaws
+        What each of them does; its context dies with it.
+    most : int
+        Largest number at once [1].
+    """
+
+    probability: float
+    count: LognormalMixture
+    laws: SessionLaws
+    most: int = 8
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.probability <= 1.0 or self.most < 1:
+            raise SpecError("a hand-over needs a share in [0, 1] and most >= 1.", field="agents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +165,13 @@ class SimulationCase:
     prefix_caching : bool
         False makes every prompt a miss, shared prefix included.
     frozen_context_tokens : tuple of float, optional
-        Context of each slot at the end of every turn, held for ever: a turn first drops as many
+        Context of each session at the end of every turn, held for ever: a turn first drops as many
         tokens of its tail as it will add [tokens].
+    session_arrivals_per_s : float
+        Poisson rate of new sessions; `concurrency` is then the most that are let in, and a
+        session that finds them all taken is turned away. 0 for a closed population [1/s].
+    policy : {"first_come", "longest_prefix"}
+        Who of the waiting starts next: the first, or the one with most tokens in cache.
     """
 
     name: str
@@ -149,6 +186,8 @@ class SimulationCase:
     state: StateRule = StateRule()
     prefix_caching: bool = True
     frozen_context_tokens: tuple[float, ...] | None = None
+    session_arrivals_per_s: float = 0.0
+    policy: Policy = "first_come"
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.block_tokens < 1 or self.shared_prefix_tokens < 0:
@@ -168,6 +207,14 @@ class SimulationCase:
             raise SpecError(
                 "frozen_context_tokens needs one context per session.",
                 field="frozen_context_tokens",
+            )
+        if self.policy not in ("first_come", "longest_prefix"):
+            raise SpecError("policy is first_come or longest_prefix.", field="policy")
+        if not 0.0 <= self.session_arrivals_per_s < math.inf:
+            raise SpecError("session_arrivals_per_s is finite and >= 0.", field="policy")
+        if frozen is not None and self.session_arrivals_per_s > 0:
+            raise SpecError(
+                "frozen contexts need a closed population.", field="frozen_context_tokens"
             )
         if frozen is not None and self.state.resume == "turn_end":
             raise SpecError("frozen contexts need block or interval hits.", field="state")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ..spec.distributions import LognormalMixture
 from .case import SessionLaws, SimulationCase
@@ -24,25 +23,45 @@ def whole(law: LognormalMixture, size: int, rng: np.random.Generator) -> IntArra
     return np.maximum(np.rint(sample(law, size, rng)), 1.0).astype(np.int64)
 
 
+def kinds(case: SimulationCase) -> list[SessionLaws]:
+    """Return the laws of all classes: those of sessions first, then those of their sub-agents."""
+    sessions = [laws for _, laws in case.classes()]
+    return sessions + [laws.agents.laws for laws in sessions if laws.agents is not None]
+
+
 def run_draws(case: SimulationCase, turns: int, rng: np.random.Generator) -> Draws:
     """Return the random input of a run of `turns` turns."""
     size = turns + 2 * case.concurrency
-    classes = [laws for _, laws in case.classes()]
+    classes = kinds(case)
+    sessions = len(case.classes())
+    agent_kind = np.zeros(len(classes), dtype=np.int64)
+    with_agents = [number for number in range(sessions) if classes[number].agents is not None]
+    agent_kind[with_agents] = np.arange(sessions, len(classes))
     # Without prefix caching the shared prefix is computed like the rest of a first prompt.
     extra = 0 if case.prefix_caching else case.shared_prefix_tokens
-
-    def rows(values: list[npt.NDArray[np.int64]]) -> IntArray:
-        return np.stack(values)
-
+    gaps_s = np.full(1, np.inf)
+    if case.session_arrivals_per_s > 0:
+        gaps_s = rng.exponential(1.0 / case.session_arrivals_per_s, size)
     return Draws(
-        new_tokens=rows([whole(laws.new_tokens, size, rng) for laws in classes]),
-        output_tokens=rows([whole(laws.output_tokens, size, rng) for laws in classes]),
+        new_tokens=np.stack([whole(laws.new_tokens, size, rng) for laws in classes]),
+        output_tokens=np.stack([whole(laws.output_tokens, size, rng) for laws in classes]),
         think_s=np.stack([sample(laws.think_time, size, rng) for laws in classes]),
-        reset_tokens=rows([_resets(laws, size, rng) for laws in classes]),
+        reset_tokens=np.stack([_resets(laws, size, rng) for laws in classes]),
         reset_kept_tokens=np.asarray([laws.reset_kept_tokens for laws in classes], dtype=np.int64),
-        first_tokens=rows([whole(laws.first_tokens, size, rng) + extra for laws in classes]),
-        turns=rows([whole(laws.turns, size, rng) for laws in classes]),
+        first_tokens=np.stack([whole(laws.first_tokens, size, rng) + extra for laws in classes]),
+        turns=np.stack([whole(laws.turns, size, rng) for laws in classes]),
+        agents=np.stack([_agents(laws, size, rng) for laws in classes]),
+        agent_kind=agent_kind,
+        arrival_gap_s=gaps_s,
     )
+
+
+def _agents(laws: SessionLaws, size: int, rng: np.random.Generator) -> IntArray:
+    if laws.agents is None:
+        return np.zeros(size, dtype=np.int64)
+    happens = rng.random(size) < laws.agents.probability
+    count = np.minimum(whole(laws.agents.count, size, rng), laws.agents.most)
+    return np.where(happens, count, 0)
 
 
 def _resets(laws: SessionLaws, size: int, rng: np.random.Generator) -> IntArray:

@@ -8,17 +8,20 @@ from collections.abc import Callable
 from .compiled import compiled, compiled_and_kept, fingerprint
 from .memory import available_blocks, held_blocks, resize, unpin, write_tier
 from .scheduler import schedule
-from .sessions import arrive, leave, wake
+from .sessions import admit_session, arrive, leave, wake
 from .state import (
+    ARRIVAL,
     BUSY,
     COMPOSITION_BIN,
     COMPOSITION_BINS,
     DECODING,
+    DELEGATING,
     DONE,
     EVICTABLE,
     FREE,
     LIVE_TOKENS,
     LOAD_HEAD,
+    N_DELEGATING,
     N_LOADING,
     N_RUNNING,
     N_THINKING,
@@ -50,11 +53,12 @@ from .steps import (
 @compiled
 def next_event_s(state: State) -> float:
     """Time of the next arrival or finished load; infinity for none [s]."""
-    event_s = math.inf
+    event_s = float(state.clock[ARRIVAL])
     if state.tally[N_THINKING] > 0:
-        event_s = state.ready_s[state.thinking[0]]
+        event_s = min(event_s, float(state.ready_s[state.thinking[0]]))
     if state.tally[N_LOADING] > 0:
-        event_s = min(event_s, state.ready_s[state.loading[state.tally[LOAD_HEAD]]])
+        first = state.loading[state.tally[LOAD_HEAD]]
+        event_s = min(event_s, float(state.ready_s[first]))
     return event_s
 
 
@@ -62,6 +66,8 @@ def next_event_s(state: State) -> float:
 def take_events(settings: Settings, draws: Draws, state: State) -> None:
     """Queue everyone who has stopped thinking and run everyone whose load is done."""
     now_s = state.clock[NOW]
+    while state.clock[ARRIVAL] <= now_s:
+        admit_session(settings, draws, state)
     while state.tally[N_THINKING] > 0 and state.ready_s[state.thinking[0]] <= now_s:
         arrive(settings, draws, state, wake(state))
     while state.tally[N_LOADING] > 0:
@@ -153,6 +159,7 @@ def pass_time(settings: Settings, state: State, seconds: float) -> None:
     phase_s[0] += seconds * state.tally[N_THINKING]
     phase_s[1] += seconds * state.tally[N_WAITING]
     phase_s[2] += seconds * state.tally[N_LOADING]
+    phase_s[DELEGATING] += seconds * state.tally[N_DELEGATING]
     for place in range(state.tally[N_RUNNING]):
         phase_s[state.phase[state.running[place]]] += seconds
     pinned = settings.capacity_blocks - state.tally[FREE] - state.tally[EVICTABLE]
@@ -207,7 +214,7 @@ def end_step(settings: Settings, draws: Draws, state: State, records: Records, s
             # The last token's own KV is never written: nothing was computed after it.
             unpin(settings, state, entry, state.prompt[slot] + state.output[slot] - 1)
             write_tier(settings, state, entry)
-            leave(settings, draws, state, slot, now_s)
+            leave(settings, draws, state, slot)
         else:
             state.running[stay] = slot
             stay += 1

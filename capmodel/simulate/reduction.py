@@ -10,6 +10,7 @@ import numpy as np
 
 from .case import SimulationCase
 from .result import (
+    ClassResult,
     Composition,
     HitRates,
     SimulationResult,
@@ -18,7 +19,16 @@ from .result import (
     mean_half_width,
     ratio_half_width,
 )
-from .state import COMPOSITION_BIN, COMPOSITION_BINS, FloatArray, Records, Settings, joined, rows
+from .state import (
+    COMPOSITION_BIN,
+    COMPOSITION_BINS,
+    PHASES,
+    FloatArray,
+    Records,
+    Settings,
+    joined,
+    rows,
+)
 
 if TYPE_CHECKING:
     from .simulation import SeedRun
@@ -87,8 +97,10 @@ def reduced(
         utilization=sum(run.busy_s for run in runs) / seconds,
         prefill_utilization=sum(run.prefill_busy_s for run in runs) / seconds,
         preemptions=sum(run.preemptions for run in runs),
+        sessions_turned_away=sum(run.turned_away for run in runs),
         composition=_composition(settings, runs, seconds),
         windows=_windows(runs, shared, window_s),
+        by_class=_by_class(records, shared, seconds),
         half_widths=widths,
     )
 
@@ -149,8 +161,28 @@ def _summary(
     return Summary(mean=float(pooled.mean()), half_widths=widths, **quantiles)
 
 
+def _by_class(records: Records, shared_tokens: int, seconds: float) -> tuple[ClassResult, ...]:
+    found = []
+    for kind in np.unique(records.kind):
+        mine = records.kind == kind
+        hits = float((records.hbm_hit + records.tier_hit)[mine].sum())
+        prompt = records.prompt[mine] + shared_tokens
+        ttft_s = (records.first_token_s - records.arrival_s)[mine]
+        found.append(
+            ClassResult(
+                number=int(kind),
+                requests_per_s=int(mine.sum()) / seconds,
+                prompt_tokens_mean=float(prompt.mean()),
+                hit_rate=(hits + shared_tokens * prompt.size) / float(prompt.sum()),
+                reusable=hits / max(float(records.ceiling[mine].sum()), 1.0),
+                ttft_mean_s=float(ttft_s.mean()),
+            )
+        )
+    return tuple(found)
+
+
 def _composition(settings: Settings, runs: Sequence[SeedRun], seconds: float) -> Composition:
-    phases = sum((run.phase_s for run in runs), np.zeros(5)) / seconds
+    phases = sum((run.phase_s for run in runs), np.zeros(len(PHASES))) / seconds
     shares = sum((run.composition_s for run in runs), np.zeros(COMPOSITION_BINS)) / seconds
     middles = (np.arange(COMPOSITION_BINS) + 0.5) * COMPOSITION_BIN
     over = round(1.0 / COMPOSITION_BIN)
@@ -161,6 +193,7 @@ def _composition(settings: Settings, runs: Sequence[SeedRun], seconds: float) ->
         loading=float(phases[2]),
         prefilling=float(phases[3]),
         decoding=float(phases[4]),
+        delegating=float(phases[5]),
         live_tokens_over_budget=float(shares @ middles),
         over_budget_share=float(shares[over:].sum()),
         pinned_share=pinned / settings.capacity_blocks,

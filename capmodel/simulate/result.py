@@ -57,8 +57,9 @@ class Composition:
 
     Parameters
     ----------
-    thinking, waiting, loading, prefilling, decoding : float
-        Mean number of sessions in each phase [1].
+    thinking, waiting, loading, prefilling, decoding, delegating : float
+        Mean number of sessions (sub-agents counted on their own) in each phase; a session that
+        waits for its sub-agents is delegating [1].
     live_tokens_over_budget : float
         Mean of the live private contexts over the private KV budget [1].
     over_budget_share : float
@@ -74,10 +75,37 @@ class Composition:
     loading: float
     prefilling: float
     decoding: float
+    delegating: float
     live_tokens_over_budget: float
     over_budget_share: float
     pinned_share: float
     histogram: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassResult:
+    """One class of sessions; sub-agents come after the sessions' classes.
+
+    Parameters
+    ----------
+    number : int
+        Place of the class in the case [1].
+    requests_per_s : float
+        Turns of the class [1/s].
+    prompt_tokens_mean : float
+        Mean prompt, shared prefix included [tokens].
+    hit_rate, reusable : float
+        Token-weighted hits over prompts, and private hits over what an infinite cache finds [1].
+    ttft_mean_s : float
+        Mean time to the first token [s].
+    """
+
+    number: int
+    requests_per_s: float
+    prompt_tokens_mean: float
+    hit_rate: float
+    reusable: float
+    ttft_mean_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +156,14 @@ class SimulationResult:
         From arrival to the first token, per output token after it, from arrival to the last [s].
     utilization, prefill_utilization : float
         Share of time in which a step, and a step with prefill in it, ran [1].
-    preemptions : int
-        Preemptions of running requests [1].
+    preemptions, sessions_turned_away : int
+        Preemptions of running requests; sessions of an open stream that found no slot [1].
     composition : Composition
         Time-weighted picture.
     windows : Windows
         Benchmark windows.
+    by_class : tuple of ClassResult
+        The classes of sessions, then their sub-agents.
     half_widths : dict of str to float
         95% half-widths of the plain numbers, by dotted name.
     """
@@ -155,8 +185,10 @@ class SimulationResult:
     utilization: float
     prefill_utilization: float
     preemptions: int
+    sessions_turned_away: int
     composition: Composition
     windows: Windows
+    by_class: tuple[ClassResult, ...]
     half_widths: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

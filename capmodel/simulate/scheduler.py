@@ -73,15 +73,51 @@ def grow(settings: Settings, state: State, slot: int, tokens: int) -> bool:
 
 
 @compiled
-def start(settings: Settings, state: State, slot: int, budget: int) -> bool:
-    """Begin the first waiting request if its first chunk, or its load, finds room."""
+def found_tokens(settings: Settings, state: State, slot: int) -> tuple[int, int]:
+    """Tokens that a look-up finds now: (in HBM, to load from the second tier) [tokens]."""
     entry = state.entry[slot]
+    # At least one token is computed: the first output needs its logits.
     most = (state.target[slot] - 1) // settings.block_tokens * settings.block_tokens
     hbm = min(hit_tokens(settings, state.blocks[entry], state.kept[entry]), most)
     tier = 0
     if settings.tier_blocks > 0:
         tier = min(hit_tokens(settings, state.tier_kept[entry], state.kept[entry]), most)
-    loaded = max(tier - hbm, 0)
+    return hbm, max(tier - hbm, 0)
+
+
+@compiled
+def next_waiting(settings: Settings, state: State) -> int:
+    """Place in the queue of the request that starts next: the first, or the best cached one."""
+    best = 0
+    if not settings.longest_prefix_first:
+        return best
+    size = state.waiting.shape[0]
+    most = -1
+    for place in range(state.tally[N_WAITING]):
+        slot = state.waiting[(state.tally[WAIT_HEAD] + place) % size]
+        hbm, loaded = found_tokens(settings, state, slot)
+        if hbm + loaded > most:
+            most = hbm + loaded
+            best = place
+    return best
+
+
+@compiled
+def leave_queue(state: State, place: int) -> None:
+    """Take the request at a place out of the queue; those before it move up."""
+    size = state.waiting.shape[0]
+    head = state.tally[WAIT_HEAD]
+    for before in range(place, 0, -1):
+        state.waiting[(head + before) % size] = state.waiting[(head + before - 1) % size]
+    state.tally[WAIT_HEAD] = (head + 1) % size
+    state.tally[N_WAITING] -= 1
+
+
+@compiled
+def start(settings: Settings, state: State, slot: int, budget: int) -> bool:
+    """Begin a waiting request if its first chunk, or its load, finds room."""
+    entry = state.entry[slot]
+    hbm, loaded = found_tokens(settings, state, slot)
     cached = hbm + loaded
     chunk = 0 if loaded > 0 else min(budget, state.target[slot] - cached)
     wanted = held_blocks(settings, cached + chunk)
@@ -142,11 +178,11 @@ def schedule(settings: Settings, state: State) -> int:
         and state.tally[N_WAITING] > 0
         and state.tally[N_RUNNING] + state.tally[N_LOADING] < settings.max_sequences
     ):
-        slot = state.waiting[state.tally[WAIT_HEAD]]
+        place = next_waiting(settings, state)
+        slot = state.waiting[(state.tally[WAIT_HEAD] + place) % state.waiting.shape[0]]
         if not start(settings, state, slot, budget):
             break
-        state.tally[WAIT_HEAD] = (state.tally[WAIT_HEAD] + 1) % state.waiting.shape[0]
-        state.tally[N_WAITING] -= 1
+        leave_queue(state, place)
         budget -= state.chunk[slot]
         prefill += state.chunk[slot]
     return prefill

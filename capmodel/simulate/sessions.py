@@ -5,13 +5,21 @@ from __future__ import annotations
 from .compiled import compiled
 from .memory import drop_tail, hit_tokens, kept_blocks, new_entry, recycle_if_gone
 from .state import (
+    ARRIVAL,
+    ASLEEP,
+    DELEGATING,
     DONE,
     LIVE_TOKENS,
+    N_ASLEEP,
+    N_DELEGATING,
     N_THINKING,
     N_WAITING,
+    NEXT_ARRIVAL,
     NEXT_SESSION,
     NEXT_TURN,
+    NOW,
     THINKING,
+    TURNED_AWAY,
     WAIT_HEAD,
     WAITING,
     Draws,
@@ -124,16 +132,70 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
 
 
 @compiled
-def leave(settings: Settings, draws: Draws, state: State, slot: int, now_s: float) -> None:
-    """End a slot's turn: think, and if it was the session's last turn start another one."""
-    number = state.tally[DONE] % draws.think_s.shape[1]
-    context = state.prompt[slot] + state.output[slot]
-    state.tally[LIVE_TOKENS] += state.output[slot]
-    if state.turn[slot] >= state.turns[slot]:
-        state.owner[state.entry[slot]] = -1
-        recycle_if_gone(state, state.entry[slot])
+def delegate(settings: Settings, draws: Draws, state: State, slot: int, agents: int) -> None:
+    """Start a session's sub-agents; it goes on when the last of them has ended."""
+    state.phase[slot] = DELEGATING
+    state.tally[N_DELEGATING] += 1
+    state.pending[slot] = agents
+    first = settings.sessions + slot * settings.agents
+    for agent in range(first, first + agents):
+        state.kind[agent] = draws.agent_kind[state.kind[slot]]
+        begin_session(draws, state, agent)
+        think(state, agent, state.clock[NOW])
+
+
+@compiled
+def end_session(settings: Settings, draws: Draws, state: State, slot: int, think_s: float) -> None:
+    """Leave the session's blocks behind, and say who comes next on its slot."""
+    entry = state.entry[slot]
+    state.owner[entry] = -1
+    recycle_if_gone(state, entry)
+    state.tally[LIVE_TOKENS] -= state.prompt[slot] + state.output[slot]
+    state.context[slot] = 0
+    now_s = state.clock[NOW]
+    if slot >= settings.sessions:
+        state.phase[slot] = ASLEEP
+        parent = (slot - settings.sessions) // settings.agents
+        state.pending[parent] -= 1
+        if state.pending[parent] == 0:
+            state.tally[N_DELEGATING] -= 1
+            think(state, parent, now_s)
+    elif settings.open_arrivals:
+        state.phase[slot] = ASLEEP
+        state.asleep[state.tally[N_ASLEEP]] = slot
+        state.tally[N_ASLEEP] += 1
+    else:
         begin_session(draws, state, slot)
-        state.tally[LIVE_TOKENS] -= context
-        context = 0
-    state.context[slot] = context
-    think(state, slot, now_s + draws.think_s[state.kind[slot], number])
+        think(state, slot, now_s + think_s)
+
+
+@compiled
+def admit_session(settings: Settings, draws: Draws, state: State) -> None:
+    """Let the next session of an open stream in, or turn it away where every slot is taken."""
+    arrived_s = state.clock[ARRIVAL]
+    number = state.tally[NEXT_ARRIVAL] % draws.arrival_gap_s.shape[0]
+    state.tally[NEXT_ARRIVAL] += 1
+    state.clock[ARRIVAL] = arrived_s + draws.arrival_gap_s[number]
+    if state.tally[N_ASLEEP] == 0:
+        state.tally[TURNED_AWAY] += 1
+        return
+    state.tally[N_ASLEEP] -= 1
+    slot = int(state.asleep[state.tally[N_ASLEEP]])
+    begin_session(draws, state, slot)
+    think(state, slot, arrived_s)
+
+
+@compiled
+def leave(settings: Settings, draws: Draws, state: State, slot: int) -> None:
+    """End a slot's turn: think, start sub-agents, or end the session with it."""
+    number = state.tally[DONE] % draws.think_s.shape[1]
+    kind = state.kind[slot]
+    think_s = draws.think_s[kind, number]
+    state.tally[LIVE_TOKENS] += state.output[slot]
+    state.context[slot] = state.prompt[slot] + state.output[slot]
+    if state.turn[slot] >= state.turns[slot]:
+        end_session(settings, draws, state, slot, think_s)
+    elif draws.agents[kind, number] > 0 and slot < settings.sessions:
+        delegate(settings, draws, state, slot, draws.agents[kind, number])
+    else:
+        think(state, slot, state.clock[NOW] + think_s)

@@ -21,6 +21,7 @@ from .state import (
     NOW,
     PREEMPTIONS,
     PREFILL_BUSY,
+    TURNED_AWAY,
     FloatArray,
     Records,
     Settings,
@@ -43,6 +44,7 @@ class SeedRun:
     busy_s: float
     prefill_busy_s: float
     preemptions: int
+    turned_away: int
     phase_s: FloatArray
     pinned_block_s: float
     composition_s: FloatArray
@@ -66,7 +68,7 @@ def seed_run(
     total = warm_up_turns + turns
     draws = run_draws(case, total, rng)
     state = start_state(case, settings, draws, start, rng)
-    records = empty_records(total + case.concurrency)
+    records = empty_records(total + settings.slots)
     level, slope = np.zeros((2, len(FEATURES)), dtype=np.float64)
 
     def until(limit: int) -> None:
@@ -79,7 +81,7 @@ def seed_run(
     until(warm_up_turns)
     first = int(state.tally[DONE])
     before = (state.clock.copy(), state.phase_s.copy(), state.pinned_block_s.copy(),
-              state.composition_s.copy(), int(state.tally[PREEMPTIONS]))  # fmt: skip
+              state.composition_s.copy(), state.tally.copy())  # fmt: skip
     until(total)
     last = int(state.tally[DONE])
     return SeedRun(
@@ -88,7 +90,8 @@ def seed_run(
         ended_s=float(state.clock[NOW]),
         busy_s=float(state.clock[BUSY] - before[0][BUSY]),
         prefill_busy_s=float(state.clock[PREFILL_BUSY] - before[0][PREFILL_BUSY]),
-        preemptions=int(state.tally[PREEMPTIONS]) - before[4],
+        preemptions=int(state.tally[PREEMPTIONS] - before[4][PREEMPTIONS]),
+        turned_away=int(state.tally[TURNED_AWAY] - before[4][TURNED_AWAY]),
         phase_s=state.phase_s - before[1],
         pinned_block_s=float(state.pinned_block_s[0] - before[2][0]),
         composition_s=state.composition_s - before[3],

@@ -8,9 +8,12 @@ from ..errors import SpecError
 from .case import SessionLaws, SimulationCase, Start
 from .draws import sample, whole
 from .state import (
+    ARRIVAL,
+    ASLEEP,
     EVICTABLE,
     FREE,
     LIVE_TOKENS,
+    N_ASLEEP,
     N_THINKING,
     NEXT_SESSION,
     RESUME_BLOCK,
@@ -46,9 +49,15 @@ def run_settings(case: SimulationCase) -> Settings:
     if rule.resume == "interval":
         stride = rule.interval_tokens + checkpoint_blocks * block
         room = room * rule.interval_tokens // stride - rule.interval_tokens
-    widest = max(law.max_batched_tokens, law.verify_tokens * case.concurrency)
+    agents = max(laws.agents.most if laws.agents else 0 for _, laws in case.classes())
+    slots = case.concurrency * (1 + agents)
+    widest = max(law.max_batched_tokens, law.verify_tokens * slots)
     return Settings(
         sessions=case.concurrency,
+        slots=slots,
+        agents=max(agents, 1),
+        open_arrivals=case.session_arrivals_per_s > 0,
+        longest_prefix_first=case.policy == "longest_prefix",
         block_tokens=block,
         capacity_blocks=capacity,
         shared_tokens=shared,
@@ -98,8 +107,17 @@ def start_state(
     slots = case.concurrency
     bounds = np.cumsum([share for share, _ in classes])
     places = (np.arange(slots) + 0.5) / slots * bounds[-1]
-    state.kind[:] = np.searchsorted(bounds, places)
-    state.entry[:] = np.arange(1, slots + 1)
+    state.kind[:slots] = np.searchsorted(bounds, places)
+    state.phase[slots:] = ASLEEP
+    state.clock[ARRIVAL] = np.inf
+    if case.session_arrivals_per_s > 0:
+        # An open system begins empty and fills up during the warm-up.
+        state.phase[:] = ASLEEP
+        state.asleep[:slots] = np.arange(slots)[::-1]
+        state.tally[N_ASLEEP] = slots
+        state.clock[ARRIVAL] = 0.0
+        return state
+    state.entry[:slots] = np.arange(1, slots + 1)
     state.owner[1 : slots + 1] = np.arange(slots)
     state.tally[SPARE_ENTRIES] -= slots
     state.tally[NEXT_SESSION] = slots
@@ -123,8 +141,10 @@ def start_state(
         )
     state.tally[LIVE_TOKENS] = int(state.context.sum())
     # What an infinite cache would hold, also where the real one begins empty.
-    state.kept[state.entry] = full_cache_blocks(settings, state.context)
-    state.thinking[:] = np.argsort(state.ready_s, kind="stable")  # a sorted list is a heap
+    entries = state.entry[:slots]
+    state.kept[entries] = full_cache_blocks(settings, state.context[:slots])
+    # A sorted list is a heap.
+    state.thinking[:slots] = np.argsort(state.ready_s[:slots], kind="stable")
     state.tally[N_THINKING] = slots
     if start == "warm" and case.prefix_caching:
         fill_cache(settings, state)

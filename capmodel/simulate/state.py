@@ -1,8 +1,8 @@
 """The simulator's memory: plain arrays, so that one source runs compiled and interpreted.
 
-A *slot* is one of the C live sessions. An *entry* is one session's blocks in the cache; entries
-of finished sessions stay behind as dead ones until they are evicted. Entry 0 is the sentinel of
-both recency lists.
+A *slot* is one of the C live sessions, or one of the sub-agents it may have. An *entry* is one
+session's blocks in the cache; entries of finished sessions stay behind as dead ones until they
+are evicted. Entry 0 is the sentinel of both recency lists.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-THINKING, WAITING, LOADING, PREFILLING, DECODING = range(5)
-PHASES = ("thinking", "waiting", "loading", "prefilling", "decoding")
+THINKING, WAITING, LOADING, PREFILLING, DECODING, DELEGATING, ASLEEP = range(7)
+PHASES = ("thinking", "waiting", "loading", "prefilling", "decoding", "delegating")
 
 RESUME_BLOCK, RESUME_INTERVAL, RESUME_TURN_END = range(3)
 
@@ -39,10 +39,14 @@ RESUME_BLOCK, RESUME_INTERVAL, RESUME_TURN_END = range(3)
     SPARE_ENTRIES,
     LIVE_TOKENS,
     STEPS,
-) = range(16)
+    N_DELEGATING,
+    N_ASLEEP,
+    NEXT_ARRIVAL,
+    TURNED_AWAY,
+) = range(20)
 
 # Positions in `State.clock`
-NOW, BUSY, LINK_FREE, PREFILL_BUSY = range(4)
+NOW, BUSY, LINK_FREE, PREFILL_BUSY, ARRIVAL = range(5)
 
 COMPOSITION_BINS = 200
 COMPOSITION_BIN = 0.02  # width in live tokens over budget
@@ -52,6 +56,10 @@ class Settings(NamedTuple):
     """What does not change during a run."""
 
     sessions: int
+    slots: int  # sessions and the sub-agents they may have at once
+    agents: int  # most sub-agents of a session at once
+    open_arrivals: bool
+    longest_prefix_first: bool
     block_tokens: int
     capacity_blocks: int
     shared_tokens: int
@@ -83,6 +91,9 @@ class Draws(NamedTuple):
     reset_kept_tokens: IntArray  # one value per class
     first_tokens: IntArray
     turns: IntArray
+    agents: IntArray  # sub-agents that a turn starts
+    agent_kind: IntArray  # their class, one value per class
+    arrival_gap_s: FloatArray
 
 
 class State(NamedTuple):
@@ -111,11 +122,13 @@ class State(NamedTuple):
     arrival_s: FloatArray
     first_token_s: FloatArray
     ready_s: FloatArray
+    pending: IntArray
     # orders of slots
     running: IntArray
     waiting: IntArray
     loading: IntArray
     thinking: IntArray
+    asleep: IntArray
     # per entry
     owner: IntArray
     blocks: IntArray
@@ -167,7 +180,7 @@ def joined(parts: Sequence[Records]) -> Records:
 
 def empty_state(settings: Settings) -> State:
     """Return a state with an empty cache and every slot idle before its first turn."""
-    slots = settings.sessions
+    slots = settings.slots
     entries = 2 + 2 * slots + settings.capacity_blocks + settings.tier_blocks
 
     def ints(size: int) -> IntArray:
@@ -177,14 +190,15 @@ def empty_state(settings: Settings) -> State:
         return np.zeros(size, dtype=np.float64)
 
     state = State(
-        tally=ints(16), clock=floats(4),
+        tally=ints(20), clock=floats(5),
         kind=ints(slots), phase=ints(slots), entry=ints(slots), turn=ints(slots),
         turns=ints(slots), context=ints(slots), prompt=ints(slots), output=ints(slots),
         target=ints(slots), computed=ints(slots), chunk=ints(slots), generated=floats(slots),
         steps_left=ints(slots), looked_up=ints(slots), hbm_hit=ints(slots), tier_hit=ints(slots),
         ceiling=ints(slots), arrival_s=floats(slots), first_token_s=floats(slots),
-        ready_s=floats(slots),
+        ready_s=floats(slots), pending=ints(slots),
         running=ints(slots), waiting=ints(slots), loading=ints(slots), thinking=ints(slots),
+        asleep=ints(slots),
         owner=np.full(entries, -1, dtype=np.int64), blocks=ints(entries), kept=ints(entries),
         tier_kept=ints(entries), older=ints(entries), newer=ints(entries),
         tier_older=ints(entries), tier_newer=ints(entries),

@@ -7,23 +7,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from capmodel.simulate import SimulationCase, StateRule, Tier, memory, published_case
+from capmodel.simulate import SimulationCase, StateRule, SubAgents, Tier, memory, published_case
 from capmodel.simulate.draws import run_draws
 from capmodel.simulate.engine import advance
 from capmodel.simulate.start import run_settings, start_state
 from capmodel.simulate.state import (
+    DECODING,
+    DELEGATING,
     EVICTABLE,
     FREE,
+    LOADING,
+    N_DELEGATING,
     N_LOADING,
     N_RUNNING,
     N_THINKING,
     N_WAITING,
+    PREFILLING,
+    THINKING,
     TIER_USED,
+    WAITING,
     Settings,
     State,
     empty_records,
     empty_state,
 )
+from capmodel.spec.distributions import LognormalMixture
 
 CASE = published_case("deepseek-v3-8xH200", concurrency=4)
 
@@ -113,10 +121,21 @@ def balanced(settings: Settings, state: State) -> None:
         entry = state.newer[entry]
     assert idle == state.tally[EVICTABLE]
     assert state.tier_kept.sum() == state.tally[TIER_USED] <= settings.tier_blocks
-    phases = [N_THINKING, N_WAITING, N_LOADING, N_RUNNING]
-    assert state.tally[phases].sum() == settings.sessions
+    number = np.bincount(state.phase, minlength=7)
+    assert number[THINKING] == state.tally[N_THINKING]
+    assert number[WAITING] == state.tally[N_WAITING]
+    assert number[LOADING] == state.tally[N_LOADING]
+    assert number[PREFILLING] + number[DECODING] == state.tally[N_RUNNING]
+    assert number[DELEGATING] == state.tally[N_DELEGATING]
+    assert number.sum() == settings.slots
 
 
+HELPERS = SubAgents(
+    probability=0.1,
+    count=LognormalMixture.from_mean_cv(2.0, 0.5),
+    laws=replace(CASE.classes()[0][1], turns=LognormalMixture.from_mean_cv(5.0, 0.5)),
+    most=4,
+)
 VARIANTS: dict[str, SimulationCase] = {
     "plain": replace(CASE, concurrency=14),
     "tight": replace(CASE, concurrency=14, kv_tokens=200_000, max_context_tokens=150_000),
@@ -142,6 +161,9 @@ VARIANTS: dict[str, SimulationCase] = {
         tier=Tier(tokens=3e5, bytes_per_token=70272, bytes_per_s=2e10),
     ),
     "frozen": replace(CASE, concurrency=12, frozen_context_tokens=(45_000.0,) * 12),
+    "sub-agents": replace(CASE, concurrency=10, sessions=replace(CASE.sessions, agents=HELPERS)),
+    "open": replace(CASE, concurrency=10, session_arrivals_per_s=0.03),
+    "longest prefix": replace(CASE, concurrency=14, policy="longest_prefix"),
     "no prefix cache": replace(CASE, concurrency=6, prefix_caching=False),
 }
 
