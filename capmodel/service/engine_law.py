@@ -157,11 +157,12 @@ class _Builder:
         self._overhead()
         speculation, part = self.deployment.speculation, self.node.accelerator
         accepted = accepted_length(speculation).value if speculation else 1.0
-        tokens_share = self.layout.dp / self.layout.pp * self.engine.routing_spread
+        tokens_share = self.layout.dp / self.layout.pp
         return StepLaw(
             terms=self.ledger.terms(),
             experts=self.experts,
             experts_per_token=_shared_choices(self.experts, self.experts_per_token, tokens_share),
+            expert_dispersion=self.engine.expert_dispersion,
             verify_tokens=self.verify,
             accepted_tokens=accepted_tokens or accepted,
             mixed_steps=self.engine.mixed_steps,

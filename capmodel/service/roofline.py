@@ -74,10 +74,10 @@ class Roofline:
 
         Notes
         -----
-        An engine's own row is used unless it runs under half as fast as the best row of the same
-        accelerator, class and precision: engines share kernel libraries and drop such a path.
+        The median over the engines in the table, rows under half the best one aside: engines share
+        kernel libraries, and one that is untuned for a shape in the table is not what is served.
         """
-        return _share(self.accelerator.name, self.engine, kernel, path)
+        return _share(self.accelerator.name, kernel, path)
 
     def flop_per_s(self, kernel: str, path: str) -> float:
         """Rate a kernel class computes at [FLOP/s]."""
@@ -101,7 +101,7 @@ def _family(format_name: str) -> str:
 
 
 @cache
-def _share(part: str, engine: str, kernel: str, path: str) -> Share:
+def _share(part: str, kernel: str, path: str) -> Share:
     defaults = efficiencies("defaults")
     table_name, kind = efficiency_table(part)
     order = [path, *defaults["precision_fallbacks"].get(path, [])]
@@ -109,7 +109,7 @@ def _share(part: str, engine: str, kernel: str, path: str) -> Share:
     for step in order:
         rows = table["kernels"].get(kernel, {}).get(step)
         if rows:
-            value, low, high = _choice(rows, engine)
+            value, low, high = _pooled(rows)
             certain = kind if step == path else "assumed"
             return Share(
                 value=value, low=low, high=high, kind=certain,
@@ -135,12 +135,9 @@ def efficiency_table(part: str) -> tuple[str | None, str]:
     return stand_in, defaults["stand_in_kind"]
 
 
-def _choice(rows: Mapping[str, Row], engine: str) -> tuple[float, float, float]:
+def _pooled(rows: Mapping[str, Row]) -> tuple[float, float, float]:
     best = max(row[0] for row in rows.values())
     tuned = [row for row in rows.values() if row[0] >= UNTUNED_SHARE * best]
-    own = rows.get(engine)
-    if own is not None and own[0] >= UNTUNED_SHARE * best:
-        return own[0], own[1], own[2]
     value = statistics.median(row[0] for row in tuned)
     return value, min(row[1] for row in tuned), max(row[2] for row in tuned)
 
@@ -163,8 +160,8 @@ class EngineConstants:
         The same per running sequence [s].
     request_s : float
         Front-end time of a request before its first step [s].
-    routing_spread : float
-        Independent expert choices per choice: tokens of a batch repeat each other's experts [1].
+    expert_dispersion : float
+        Squared coefficient of variation of expert popularity: batches repeat popular experts [1].
     experts_efficiency : float
         Share of the expert-kernel rate left by uneven routing, padded tiles and narrow slices [1].
     """
@@ -176,7 +173,7 @@ class EngineConstants:
     host_step_s: float
     host_sequence_s: float
     request_s: float
-    routing_spread: float
+    expert_dispersion: float
     experts_efficiency: float
 
 
@@ -191,13 +188,17 @@ def engine_constants(engine: str, vendor: str, version: str = "") -> EngineConst
         Build; an empty or unreadable one is taken as current.
     """
     table = efficiencies("engines")["engines"]
-    row = {**table["all"], **table[engine]}
-    row.update(row.get(vendor.casefold(), {}))
-    for build in row.get("builds", ()):
-        if _release(version) and _release(version) < _release(build["before"]):
-            row.update(build)
+    row: dict[str, Any] = {}
+    layers = [table["all"], table[engine]]
+    layers += [b for b in table[engine].get("builds", ()) if _precedes(version, b["before"])]
+    for layer in layers:
+        row |= {**layer, **layer.get(vendor.casefold(), {})}
     value = {name: float(row[name][0]) for name in EngineConstants.__slots__[1:]}
     return EngineConstants(mixed_steps=bool(row["mixed_steps"]), **value)
+
+
+def _precedes(version: str, limit: str) -> bool:
+    return bool(_release(version)) and _release(version) < _release(limit)
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ one form serves the scalar path, a vectorised sweep and the simulator's compiled
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +83,8 @@ class StepLaw:
     experts, experts_per_token : int, float
         Routed experts and choices per token, for the coverage feature; 0 for a dense model.
         The choices are fractional where several ranks share the experts [1].
+    expert_dispersion : float
+        Squared coefficient of variation of expert popularity, 0 for uniform routing [1].
     verify_tokens : int
         Positions computed per decoding sequence and step: 1, or 1 + draft length [tokens].
     accepted_tokens : float
@@ -103,6 +106,7 @@ class StepLaw:
     terms: tuple[StepTerm, ...]
     experts: int = 0
     experts_per_token: float = 0.0
+    expert_dispersion: float = 0.0
     verify_tokens: int = 1
     accepted_tokens: float = 1.0
     max_batched_tokens: int = 8192
@@ -123,12 +127,22 @@ class StepLaw:
         object.__setattr__(self, "_memory", memory)
 
     def coverage(self, tokens: npt.ArrayLike) -> FloatArray:
-        """Expected share of routed experts hit by `tokens`, uniform routing: 1-(1-k/E)^n [1]."""
+        """Expected share of routed experts that `tokens` hit [1].
+
+        Notes
+        -----
+        Uniform routing: ``1 - (1 - k/E)^n``. With gamma-distributed popularity of squared
+        coefficient of variation a, ``1 - (1 + a x)^(-1/a)`` with ``x = -n log(1 - k/E)``: a batch
+        hits the popular experts again, and the rare ones late.
+        """
         count = np.asarray(tokens, dtype=np.float64)
         if self.experts == 0:
             return np.zeros_like(count)
         miss = 1.0 - self.experts_per_token / self.experts
-        return 1.0 - np.power(miss, count)
+        if self.expert_dispersion == 0 or miss <= 0:
+            return 1.0 - np.power(miss, count)
+        hits = -self.expert_dispersion * math.log(miss)
+        return 1.0 - np.power(1.0 + hits * count, -1.0 / self.expert_dispersion)
 
     def features(
         self,
@@ -190,6 +204,13 @@ class StepLaw:
             return one
         return self.seconds_of(self.features(*arguments))
 
+    def _scalar_coverage(self, tokens: float) -> float:
+        miss = 1.0 - self.experts_per_token / self.experts
+        if self.expert_dispersion == 0 or miss <= 0:
+            return float(1.0 - miss**tokens)
+        hits = -self.expert_dispersion * math.log(miss)
+        return float(1.0 - (1.0 + hits * tokens) ** (-1.0 / self.expert_dispersion))
+
     def seconds_of(self, features: FloatArray) -> FloatArray:
         """Seconds of steps given as feature rows, shape (..., 8): several prompts in one step [s].
 
@@ -215,7 +236,7 @@ class StepLaw:
         tokens = chunk + self.verify_tokens * sequences
         covered = 0.0
         if self.experts:
-            covered = 1.0 - (1.0 - self.experts_per_token / self.experts) ** tokens
+            covered = self._scalar_coverage(tokens)
         prefilling = 1.0 if chunk > 0 else 0.0
         return (
             1.0 if tokens > 0 else 0.0,
