@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+from typing import Any
 
 
 @cache
@@ -29,8 +27,8 @@ def _jit(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return jitted
 
 
-def compiled(kernel: Kernel, *, plain: bool = False) -> Kernel:
+def compiled(kernel: Callable[..., Any], *, plain: bool = False) -> Callable[..., Any]:
     """Return the compiled kernel, or the same function where numba is missing or `plain` is set."""
     if plain or not has_compiler():
         return kernel
-    return _jit(kernel)  # type: ignore[return-value]
+    return _jit(kernel)
