@@ -1,0 +1,1 @@
+"""Bytes, blocks and what fits."""

@@ -1,0 +1,1 @@
+"""Where sessions settle: queue and cache together."""

@@ -1,0 +1,1 @@
+"""What a cache still holds when a session returns."""

@@ -1,0 +1,1 @@
+"""Seconds of a step, and what bounds them."""
