@@ -34,7 +34,7 @@ _PREFIXES = {
     "Ti": float(TIB),
 }
 _QUANTITY = re.compile(
-    r"^\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z$/%·µ-]*)\s*$"
+    r"^\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*\s?[A-Za-z/]*)\s*$"
 )
 
 
@@ -43,7 +43,7 @@ def _split(text: str, field: str) -> tuple[float, str]:
     if not match:
         raise SpecError(f"{field}: cannot read {text!r} as a number with a unit.", field=field)
     value = float(match.group(1).replace("_", "").replace(",", ""))
-    return value, match.group(2)
+    return value, match.group(2).replace(" ", "")
 
 
 def parse_quantity(text: str | float, unit: str, field: str = "value") -> float:

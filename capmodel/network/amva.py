@@ -119,21 +119,23 @@ def solve(
 
     Notes
     -----
-    Solves ``X (Z + W + L + PT + D) = C`` under ``X (PT + D) <= limit``; both left sides increase
-    with the decode batch, so the root is unique.
+    Solves ``X (Z + W + L + PT + D) = C`` under ``X PT <= 1`` and ``X (PT + D) <= limit``; all left
+    sides increase with the decode batch, so the root is unique.
     ``W = rho S_r / (1 - rho)``, ``rho = (C-1)/C X PT``, ``S_r = E[PT^2] / (2 E[PT])``.
     """
-    low = np.zeros_like(miss)
+    # On a logarithmic scale, so that outputs of one token (nobody decodes for long) work too.
+    low = np.full_like(miss, concurrency * 1e-20)
     high = np.full_like(miss, float(concurrency))
     for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
+        middle = np.sqrt(low * high)
         rate, flow = _flow(middle, demand, miss, load_s, concurrency)
         running = rate * (flow.prefill_s + flow.decode_s)
-        too_many = (rate * flow.cycle_s > concurrency) | (running > running_limit)
+        over = (rate * flow.cycle_s > concurrency) | (rate * flow.prefill_s > 1.0)
+        too_many = over | (running > running_limit)
         high = np.where(too_many, middle, high)
         low = np.where(too_many, low, middle)
-    rate, flow = _flow(0.5 * (low + high), demand, miss, load_s, concurrency)
-    # Where the running limit binds, the sessions that do not fit wait: Little's law says how long.
+    rate, flow = _flow(np.sqrt(low * high), demand, miss, load_s, concurrency)
+    # Where the server or the running limit binds, the sessions that do not fit wait: Little's law says how long.
     cycle = concurrency / rate
     wait = np.maximum(flow.wait_s + cycle - flow.cycle_s, 0.0)
     return Flow(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import SpecError
-from ..reuse.order_argument import missing_fraction, think_nodes
+from ..reuse.order_argument import EXACT_POPULATION, missing_fraction, think_nodes
 from ..service.step_law import StepLaw
 from ..spec.workload import Workload
 from . import amva, closed_form, markov_chain
@@ -185,7 +185,7 @@ def solve(
         reusable * cache.link_s_per_token if cache.tier_tokens > 0 else 0.0,
         *TABLE_POINTS[level],
     )
-    think = think_nodes(workload.think_time)
+    think = think_nodes(workload.think_time, 16 if concurrency <= EXACT_POPULATION else 64)
     ended = workload.ended_tokens_mean / workload.turns_mean
     lossless = table(np.zeros(1), np.zeros(1))
     # Running requests hold their new tokens too: those of the lossless state, so that T rises with c.

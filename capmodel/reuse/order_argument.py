@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..normal import gamma_cdf, gamma_mean_excess
+from ..normal import gamma_cdf, gamma_mean_excess, quantile
 from ..spec.distributions import LognormalMixture
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ class ThinkNodes:
     excess_s: FloatArray
 
 
-def think_nodes(law: LognormalMixture, points: int = 8) -> ThinkNodes:
+def think_nodes(law: LognormalMixture, points: int = 16) -> ThinkNodes:
     """Return equal-probability nodes of each part of a think-time law under its cap.
 
     Parameters
@@ -45,15 +45,18 @@ def think_nodes(law: LognormalMixture, points: int = 8) -> ThinkNodes:
     -------
     ThinkNodes
         Nodes [s], weights that sum to 1 [1], and E[(Z - z)^+] at each node [s].
+
+    Notes
+    -----
+    Midpoints of equal shares, not Gauss nodes: with many sessions the missing share is nearly a
+    step in z, which a polynomial rule cannot follow.
     """
-    abscissae, hermite = np.polynomial.hermite_e.hermegauss(points)
-    hermite = hermite / hermite.sum()
+    scores = quantile((np.arange(points) + 0.5) / points)
     z, weights = [], []
     for share, median, sigma in zip(law.weights, law.medians, law.sigmas, strict=True):
-        count = 1 if sigma == 0 else points
-        nodes = median * np.exp(sigma * abscissae) if sigma else np.asarray([median])
+        nodes = median * np.exp(sigma * scores) if sigma else np.asarray([median])
         z.append(np.minimum(nodes, law.cap))
-        weights.append(share * (hermite if count > 1 else np.ones(1)))
+        weights.append(np.full(len(nodes), share / len(nodes)))
     nodes = np.concatenate(z)
     return ThinkNodes(z_s=nodes, weights=np.concatenate(weights), excess_s=law.excess(nodes))
 

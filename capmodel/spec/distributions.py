@@ -39,9 +39,9 @@ class LognormalMixture:
     def __post_init__(self) -> None:
         if not (len(self.weights) == len(self.medians) == len(self.sigmas) >= 1):
             raise SpecError("a mixture needs as many weights as medians and sigmas.")
-        if abs(sum(self.weights) - 1.0) > 1e-9 or min(self.weights) < 0:
+        if not abs(sum(self.weights) - 1.0) <= 1e-9 or min(self.weights) < 0:
             raise SpecError("mixture weights must be shares that sum to 1.", field="weights")
-        if min(self.medians) < 0 or min(self.sigmas) < 0 or not self.cap >= 0:
+        if not all(v >= 0 for v in (*self.medians, *self.sigmas, self.cap)):
             raise SpecError("medians, sigmas and the cap must not be negative.", field="medians")
 
     @classmethod
@@ -79,7 +79,7 @@ class LognormalMixture:
                 continue
             with np.errstate(divide="ignore"):
                 score = np.log(x / median)
-            if sigma == 0:
+            if sigma < 1e-9:  # as good as constant, and a division would overflow
                 total += weight * median**order * (score >= 0)
                 continue
             mean_power = median**order * math.exp(order**2 * sigma**2 / 2)
