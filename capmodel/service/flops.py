@@ -21,6 +21,9 @@ from ..spec.model import Model
 
 SCAN_CHUNK_TOKENS = 64
 
+# One token of one 128-wide delta-rule head in a chunked scan, the unit of the measured rates.
+REFERENCE_SCAN_FLOP = 2.0 * SCAN_CHUNK_TOKENS * (2 * 128 + 2 * 128) + 6.0 * 128 * 128
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionFlop:
