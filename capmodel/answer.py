@@ -162,9 +162,7 @@ def first_below(share: Callable[[int], float], threshold: float, guess: int) -> 
     return high
 
 
-def _intervals(
-    solved: Run, level: str
-) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """Return answer intervals from the workload's evidence intervals, and each input's share.
 
     One input at a time is moved to the ends of its interval; the deviations of an answer add in
@@ -218,5 +216,3 @@ def _figures(solved: Run) -> dict[str, float]:
         if value is not None:
             figures[f"cost.{key}"] = value
     return figures
-
-

@@ -86,9 +86,7 @@ def memory(scenario: Scenario | ResolvedScenario, *, concurrency: int | None = N
     return kv_budget(resolved.model, resolved.node, resolved.deployment, concurrency=concurrency)
 
 
-def run(
-    scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str = "fast"
-) -> Run:
+def run(scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str = "fast") -> Run:
     """Return the solved scenario at a concurrency.
 
     Raises

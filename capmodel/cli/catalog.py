@@ -72,7 +72,7 @@ def _nodes() -> list[dict[str, Any]]:
                 "hbm_gib": round(part.gpus_per_node * part.hbm_bytes / GIB),
                 "host_dram_gib": round(part.host_dram_bytes / GIB) or None,
                 "scale_up_domain_gpus": part.scale_up_domain,
-                "source": part.provenance.get("node"),
+                "source": part.provenance.get("node") or part.provenance.get("hbm"),
             }
         )
     return rows

@@ -118,9 +118,7 @@ def _prefill_sample(
     for kind, nodes in ((False, fresh_nodes(workload)), (True, miss_nodes(workload))):
         seconds = np.asarray(
             [
-                prefill_moments(
-                    law, new[None], end[None], np.ones(1), batch, context
-                ).seconds[0]
+                prefill_moments(law, new[None], end[None], np.ones(1), batch, context).seconds[0]
                 for new, end in zip(nodes.new_tokens, nodes.end_tokens, strict=True)
             ]
         )

@@ -99,7 +99,9 @@ class ServiceDemand:
         )
 
 
-def lognormal_nodes(mean: float, cv: float, points: int, cap: float) -> tuple[FloatArray, FloatArray]:
+def lognormal_nodes(
+    mean: float, cv: float, points: int, cap: float
+) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of a lognormal of given mean and cv, cut at `cap`, mean kept."""
     if cv == 0:
         return np.asarray([mean]), np.ones(1)

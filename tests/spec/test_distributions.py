@@ -59,9 +59,10 @@ def test_moments_match_sampling(
     mean = share * parts[0].mean() + (1 - share) * parts[1].mean()
     assert law.mean() == pytest.approx(mean, rel=0.01)
     x = 0.7 * mean
-    excess = share * np.maximum(parts[0] - x, 0).mean() + (1 - share) * np.maximum(
-        parts[1] - x, 0
-    ).mean()
+    excess = (
+        share * np.maximum(parts[0] - x, 0).mean()
+        + (1 - share) * np.maximum(parts[1] - x, 0).mean()
+    )
     assert float(law.excess([x])[0]) == pytest.approx(excess, rel=0.03, abs=1e-9)
     above = share * (parts[0] > x).mean() + (1 - share) * (parts[1] > x).mean()
     assert float(law.survival([x])[0]) == pytest.approx(above, abs=2e-3)

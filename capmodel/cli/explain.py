@@ -1,0 +1,41 @@
+"""``capmodel explain``: the chain of numbers behind an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .options import (
+    deployment_options,
+    emit,
+    json_option,
+    level_option,
+    model_and_node,
+    offload_options,
+    price_options,
+    scenario_from_options,
+    workload_options,
+)
+
+
+@click.command("explain")
+@model_and_node
+@click.option("-c", "--concurrency", type=int, default=8, show_default=True, help="Live sessions.")
+@deployment_options
+@offload_options
+@workload_options
+@price_options
+@level_option
+@json_option
+def command(concurrency: int, level: str, as_json: bool, **given: Any) -> None:
+    """The chain of numbers behind an answer, with unit, formula, source and kind.
+
+    \b
+    capmodel explain kimi-k3 --on 8xB300 -c 8
+    """
+    from ..pipeline import run
+    from ..report.explain import explain
+
+    solved = run(scenario_from_options(**given), concurrency=concurrency, level=level)
+    emit(explain(solved), as_json=as_json)
