@@ -60,7 +60,7 @@ class Roofline:
         table = efficiencies("engines")
         choices = table["paths"].get(_family(format_name), {"default": "bf16"})
         path: str = choices.get(self.engine, choices.get("default", "bf16"))
-        unit = table["units"][path]
+        unit = table["requires"].get(path, table["units"][path])
         wide: str = table["weight_only"].get(path, path)
         return path if unit in self.accelerator.flop_per_s else wide
 

@@ -84,9 +84,9 @@ def test_lockstep_moves_time_from_tpot_to_ttft_and_keeps_throughput() -> None:
 def test_prefill_is_the_sum_of_its_chunks() -> None:
     law = LAWS["vllm", "kimi-k3"]
     budget = law.max_batched_tokens
-    chunks = [
-        float(law.step_s(float(budget), 1000.0 + i * budget, 0.0, 0.0)) for i in range(3)
-    ] + [float(law.step_s(5.0, 1000.0 + 3 * budget, 0.0, 0.0))]
+    chunks = [float(law.step_s(float(budget), 1000.0 + i * budget, 0.0, 0.0)) for i in range(3)] + [
+        float(law.step_s(5.0, 1000.0 + 3 * budget, 0.0, 0.0))
+    ]
     assert float(prefill_s(law, 3.0 * budget + 5, 1000.0)) == pytest.approx(sum(chunks))
 
 

@@ -69,9 +69,7 @@ def test_a_given_bandwidth_wins() -> None:
 
 def test_no_tier_is_an_error() -> None:
     with pytest.raises(SpecError, match="no offload tier"):
-        tier_transfer(
-            catalog.model("kimi-k3"), catalog.node("8xB300"), _deployment(offload=None)
-        )
+        tier_transfer(catalog.model("kimi-k3"), catalog.node("8xB300"), _deployment(offload=None))
 
 
 def test_reload_hides_under_prefill_and_beats_recompute() -> None:
