@@ -192,7 +192,7 @@ def kv_budget(
         weights_bytes_per_gpu=tight.loaded_bytes,
         overhead_bytes_per_gpu=beside.total,
         available_kv_bytes_per_gpu=max(0.0, tight.available_bytes),
-        kv_bytes_per_token=plan.bytes_per_token,
+        kv_bytes_per_token=max(_stage_bytes_per_token(model, deployment)),
         state_bytes_per_sequence=kv_layout.state_bytes_per_sequence(model, deployment),
         block_tokens=plan.block_tokens,
         kv_blocks=blocks,
@@ -206,7 +206,7 @@ def kv_budget(
         blocks_per_resume_point=plan.state_groups,
         kv_replication=kv_layout.kv_replication(model, deployment),
         unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(model, deployment),
-        offload_bytes_per_token=sum(s.plan.bytes_per_token for s in stages)
+        offload_bytes_per_token=sum(_stage_bytes_per_token(model, deployment))
         * deployment.tp
         / node.nodes,
         total_params=counts.total,
@@ -251,6 +251,14 @@ def _stages(
             _Stage(weights=weights, loaded_bytes=loaded, plan=plan, available_bytes=available)
         )
     return stages
+
+
+def _stage_bytes_per_token(model: Model, deployment: Deployment) -> list[float]:
+    stages = stage_layers(model, deployment.pp)
+    return [
+        layouts.stage_bytes_per_token(model, held, deployment, last=number == len(stages) - 1)
+        for number, held in enumerate(stages)
+    ]
 
 
 def _available_bytes(node: Node, deployment: Deployment, taken_bytes: float) -> float:

@@ -122,7 +122,7 @@ def _grouped_query(mixer: GroupedQueryAttention, deployment: Deployment) -> tupl
     return (main, CachePart(kind="index", bytes_per_token=float(keys), copies=tp))
 
 
-def _index_key_bytes(indexer: SparseIndexer) -> float:
+def index_key_bytes(indexer: SparseIndexer) -> float:
     """An fp8 index key with one fp32 scale [bytes]."""
     return indexer.head_dim + 4.0
 
@@ -142,7 +142,7 @@ def _latent(mixer: LatentAttention, deployment: Deployment) -> tuple[CachePart, 
     if mixer.indexer is None or mixer.indexer.shared:
         return (main,)
     index = CachePart(
-        kind="index", bytes_per_token=_index_key_bytes(mixer.indexer), copies=deployment.tp
+        kind="index", bytes_per_token=index_key_bytes(mixer.indexer), copies=deployment.tp
     )
     return (main, index)
 
@@ -169,7 +169,7 @@ def _compressed(mixer: CompressedAttention, deployment: Deployment) -> tuple[Cac
     if mixer.ratio:
         parts.append(CachePart(kind="compressed", bytes_per_token=entry / mixer.ratio, copies=tp))
     if mixer.indexer is not None:
-        key = _index_key_bytes(mixer.indexer) / mixer.ratio
+        key = index_key_bytes(mixer.indexer) / mixer.ratio
         parts.append(CachePart(kind="index", bytes_per_token=key, copies=tp))
     return tuple(parts)
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from functools import cache
-from typing import Any
 
-from ..catalog import raw_item
 from ..spec.accelerator import Accelerator
 from ..spec.attention import CompressedAttention
 from ..spec.deployment import Deployment
 from ..spec.model import LayerGroup, Model
 from . import engine_defaults
+from .compressed_pages import compressed_plan
 from .drafts import draft_layers
 from .kv_layout import CachePart, cache_parts
-from .pages import LayerClass, LayerGroups, PagePlan, plain_plan, unified_plan
+from .pages import LayerClass, PagePlan, plain_plan, unified_plan
 from .pools import static_pools, whole_context_plan
 from .stages import stage_layers
 
@@ -60,6 +57,15 @@ def layer_classes(
     ]
 
 
+def stage_bytes_per_token(
+    model: Model, stage: tuple[LayerGroup, ...], deployment: Deployment, *, last: bool
+) -> float:
+    """Return the bytes each further token takes on a rank of the stage, padding aside [bytes]."""
+    classes = layer_classes(model, stage, deployment, last=last)
+    grown = sum(c.stage_layers * c.part.bytes_per_token for c in classes if c.part.grows)
+    return grown / deployment.dcp
+
+
 def _counts(
     model: Model, layers: tuple[LayerGroup, ...], deployment: Deployment
 ) -> Counter[ClassKey]:
@@ -87,13 +93,8 @@ def _stage_plan(
     if deployment.engine == "trtllm":
         return whole_context_plan(classes, block_tokens=block, step_tokens=step)
     if any(isinstance(g.mixer, CompressedAttention) for g in model.layers):
-        window = sum(
-            c.stage_layers * c.part.bytes_per_token * c.part.bound_tokens
-            for c in classes
-            if c.part.bound_tokens is not None
-        )
-        plan = _compressed_plan(model, stage, per_token, block, step, deployment)
-        return replace(plan, resident_bytes=window)
+        layers = sum(c.stage_layers for c in classes if c.part.kind == "window")
+        return compressed_plan(model, layers, deployment, block_tokens=block, step_tokens=step)
     if all(c.part.grows for c in classes):
         return plain_plan(per_token, block, dcp=deployment.dcp, step_tokens=step)
     return unified_plan(
@@ -103,53 +104,4 @@ def _stage_plan(
         dcp=deployment.dcp,
         state_blocks=state_blocks(deployment),
         step_tokens=step,
-    )
-
-
-@cache
-def _compressed_rule() -> dict[str, Any]:
-    return raw_item("builds", "compressed-attention")
-
-
-def compressor_bytes_per_step_token(model: Model, deployment: Deployment) -> float:
-    """Return the bytes a prefilling request reserves per token of a step, all layers [bytes].
-
-    Notes
-    -----
-    Window entries plus the compressors' fp32 keys and scores of the step (two overlapping sets
-    at ratio 4), times the page padding that logged pools show.
-    """
-    total = 0.0
-    for group in model.layers:
-        mixer = group.mixer
-        if not isinstance(mixer, CompressedAttention):
-            continue
-        per_layer = sum(
-            p.bytes_per_token for p in cache_parts(mixer, model, deployment) if not p.grows
-        )
-        sets = 2 if mixer.indexer is not None else 1 if mixer.ratio else 0
-        per_layer += sets * 2 * 4.0 * mixer.head_dim
-        if mixer.indexer is not None:
-            per_layer += sets * 2 * 4.0 * mixer.indexer.head_dim
-        total += group.count * per_layer
-    return total * float(_compressed_rule()["step_padding"]["value"])
-
-
-def _compressed_plan(
-    model: Model,
-    stage: tuple[LayerGroup, ...],
-    bytes_per_token: float,
-    block_tokens: int,
-    step_tokens: int,
-    deployment: Deployment,
-) -> PagePlan:
-    share = sum(g.count for g in stage) / model.layer_count
-    tokens = block_tokens * deployment.dcp
-    step_bytes = compressor_bytes_per_step_token(model, deployment) * step_tokens * share
-    return PagePlan(
-        block_tokens=tokens,
-        block_bytes=bytes_per_token * block_tokens,
-        growing=(LayerGroups(groups=1, block_tokens=tokens),),
-        step_tokens=step_tokens,
-        request_bytes=step_bytes,
     )

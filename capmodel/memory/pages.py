@@ -25,14 +25,17 @@ class LayerGroups:
         Most tokens kept; None where the cache grows [tokens].
     chunked : bool
         Whether the bound is a chunk, which starts empty, and not a window.
+    page_share : float
+        Bytes of this group's page over the pool's, where pages differ [1].
     """
 
     groups: int
     block_tokens: int
     bound_tokens: int | None = None
     chunked: bool = False
+    page_share: float = 1.0
 
-    def blocks(self, tokens: int, step_tokens: int) -> int:
+    def blocks(self, tokens: int, step_tokens: int) -> float:
         """Return the blocks of a request at `tokens`, while a step adds `step_tokens` [1].
 
         Notes
@@ -40,10 +43,10 @@ class LayerGroups:
         A window keeps its last W - 1 tokens and what a step adds, and may start inside a block.
         """
         if self.bound_tokens is None:
-            return self.groups * math.ceil(tokens / self.block_tokens)
+            return self.groups * math.ceil(tokens / self.block_tokens) * self.page_share
         extra = 0 if self.chunked else 1
         kept = min(self.bound_tokens - extra + step_tokens, tokens)
-        return self.groups * (math.ceil(kept / self.block_tokens) + extra)
+        return self.groups * (math.ceil(kept / self.block_tokens) + extra) * self.page_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,7 @@ class PagePlan:
     def resident_blocks(self) -> int:
         """Blocks of a live request whatever its length: states and full windows [1]."""
         windows = sum(g.blocks(g.bound_tokens or 0, 0) for g in self.bounded)
-        return self.state_groups * self.state_blocks + windows
+        return self.state_groups * self.state_blocks + math.ceil(windows)
 
     @property
     def bytes_per_token(self) -> float:
@@ -116,8 +119,8 @@ class PagePlan:
         """Return the blocks that the engine reserves for a request of `tokens` [1]."""
         parts = self.growing + self.bounded
         paged = sum(g.blocks(tokens, self.step_tokens) for g in parts)
-        beside = math.ceil(self.request_bytes / self.block_bytes)
-        return paged + self.state_groups * self.state_blocks + beside
+        beside = self.request_bytes / self.block_bytes
+        return math.ceil(paged + beside) + self.state_groups * self.state_blocks
 
     def longest_request(self, blocks: int) -> int:
         """Return the longest request that `blocks` hold [tokens]."""

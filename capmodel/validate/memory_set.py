@@ -286,8 +286,8 @@ def run(file: Path | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        The set's own statistics (tokens from given GiB, in the pooled layouts), and under
-        ``tables`` the laws of compressed attention, the available memory, verdicts, parameters.
+        The set's own statistics (tokens from given GiB), and under ``tables`` the same for the
+        inferred layout of compressed attention, the available memory, verdicts, parameters.
 
     Raises
     ------
@@ -299,8 +299,8 @@ def run(file: Path | None = None) -> dict[str, Any]:
     except (OSError, KeyError) as error:
         raise CapmodelError(f"cannot read the table of starts: {error}") from error
     tokens, unusable = given_available(cases)
-    fitted = [c for c in tokens if _is_fitted_law(c.id, cases)]
-    exact = [c for c in tokens if c not in fitted]
+    inferred = [c for c in tokens if _has_inferred_layout(c.id, cases)]
+    exact = [c for c in tokens if c not in inferred]
     available, unusable_gpu = given_gpu(cases)
     decided = verdicts(cases)
     main = _table(exact, unusable, TOKENS_MISS_PCT)
@@ -308,7 +308,7 @@ def run(file: Path | None = None) -> dict[str, Any]:
         "name": "memory",
         **main,
         "tables": {
-            "compressed_attention_law": _table(fitted, {}, TOKENS_MISS_PCT),
+            "compressed_attention": _table(inferred, {}, TOKENS_MISS_PCT),
             "available_given_gpu": _table(available, unusable_gpu, AVAILABLE_MISS_PCT),
             "verdicts": {
                 "n": len(decided),
@@ -321,7 +321,7 @@ def run(file: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _is_fitted_law(case_id: str, cases: Sequence[MemoryCase]) -> bool:
-    """Whether the row's layout is a fitted law (DeepSeek-V4) and not known block by block."""
+def _has_inferred_layout(case_id: str, cases: Sequence[MemoryCase]) -> bool:
+    """Whether the row's layout (DeepSeek-V4) is inferred from the same few logs."""
     case = next(c for c in cases if c.id == case_id)
     return case.model.startswith("deepseek-v4")
