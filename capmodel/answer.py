@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from .pipeline import Run, run, with_workload
 from .results import Cliff, Estimate, Sweep

@@ -24,20 +24,51 @@ from .options import (
 @deployment_options
 @offload_options
 @workload_options
-@click.option("--turns", type=click.IntRange(min=1), default=20_000, show_default=True,
-              help="Turns counted per seed.")
-@click.option("--seeds", type=click.IntRange(min=1), default=4, show_default=True,
-              help="Independent runs.")
-@click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True,
-              help="Number of the first run.")
-@click.option("--start", type=click.Choice(["warm", "cold", "fresh"]), default="warm",
-              show_default=True, help="Cache full, cache empty, or all sessions at turn one.")
-@click.option("--warm-up", type=click.FloatRange(min=0), default=0.1, show_default=True,
-              help="Turns run first and not counted, as a share of --turns.")
-@click.option("--window-s", type=click.FloatRange(min=0, min_open=True), default=3600.0,
-              show_default=True, help="Length of a benchmark window [s].")
-@click.option("--time-limit-s", type=click.FloatRange(min=0, min_open=True), default=60.0,
-              show_default=True, help="Real time after which the run ends with what it has [s].")
+@click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    help="Turns counted per seed.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=4, show_default=True, help="Independent runs."
+)
+@click.option(
+    "--first-seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Number of the first run.",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["warm", "cold", "fresh"]),
+    default="warm",
+    show_default=True,
+    help="Cache full, cache empty, or all sessions at turn one.",
+)
+@click.option(
+    "--warm-up",
+    type=click.FloatRange(min=0),
+    default=0.1,
+    show_default=True,
+    help="Turns run first and not counted, as a share of --turns.",
+)
+@click.option(
+    "--window-s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Length of a benchmark window [s].",
+)
+@click.option(
+    "--time-limit-s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Real time after which the run ends with what it has [s].",
+)
 @json_option
 def command(
     concurrency: int,

@@ -53,6 +53,7 @@ class FlowTable:
                 self.values[:, above, column] * (1 - share) + self.values[:, above, right] * share
             )
         mixed = np.exp(low + (high - low) * row_share)
+        mixed[mixed < 1e-20] = 0.0  # a zero was tabulated as a tiny logarithm
         return Flow(**{f.name: mixed[i] for i, f in enumerate(fields(Flow))})
 
 

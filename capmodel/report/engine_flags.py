@@ -41,12 +41,12 @@ def engine_flags(answer: Estimate) -> dict[str, Any]:
             f"--gpu-memory-utilization {deployment.gpu_memory_utilization:g}",
             f"--max-num-seqs {running}",
             f"--kv-cache-dtype {dtype}",
-            "--enable-prefix-caching" if deployment.prefix_caching else "--no-enable-prefix-caching",
+            "--enable-prefix-caching"
+            if deployment.prefix_caching
+            else "--no-enable-prefix-caching",
         ]
         parts += [f"--pipeline-parallel-size {deployment.pp}"] if deployment.pp > 1 else []
-        parts += (
-            [f"--decode-context-parallel-size {deployment.dcp}"] if deployment.dcp > 1 else []
-        )
+        parts += [f"--decode-context-parallel-size {deployment.dcp}"] if deployment.dcp > 1 else []
         parts += ["--enable-expert-parallel"] if deployment.ep > 1 else []
         if deployment.max_model_len is not None:
             parts.append(f"--max-model-len {deployment.max_model_len}")

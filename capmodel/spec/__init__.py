@@ -1,1 +1,1 @@
-"""Spec: what is given. Frozen, checked descriptions of model, node, deployment, workload, prices."""
+"""Spec: what is given, as frozen and checked descriptions."""

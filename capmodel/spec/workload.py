@@ -68,8 +68,13 @@ class Workload:
             value = getattr(self, name)
             if not (value >= 1 and math.isfinite(value)):
                 raise SpecError(f"{name} must be at least 1 and finite, got {value}.", field=name)
-        for name in ("request_tokens_cv", "tree_tokens_cv", "output_tokens_cv", "new_tokens_cv",
-                     "turns_cv"):
+        for name in (
+            "request_tokens_cv",
+            "tree_tokens_cv",
+            "output_tokens_cv",
+            "new_tokens_cv",
+            "turns_cv",
+        ):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
                 raise SpecError(f"{name} must not be negative, got {value}.", field=name)

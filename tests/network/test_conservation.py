@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -104,8 +105,8 @@ def test_rate_and_hits_never_fall_with_memory(level: str) -> None:
                       level=level)  # fmt: skip
         rates.append(point.headline.requests_per_s)
         hits.append(point.headline.hit_rate)
-    assert all(b >= a * (1 - 2e-3) for a, b in zip(rates, rates[1:], strict=False))
-    assert all(b >= a - 1e-3 for a, b in zip(hits, hits[1:], strict=False))
+    assert all(b >= a * (1 - 2e-3) for a, b in itertools.pairwise(rates))
+    assert all(b >= a - 1e-3 for a, b in itertools.pairwise(hits))
     assert hits[-1] == pytest.approx(CASE.workload.theoretical_hit_rate, abs=1e-6)
 
 
@@ -114,7 +115,7 @@ def test_hits_never_rise_with_sessions() -> None:
         solve(CASE.law, CASE.workload, Cache(hbm_tokens=CASE.kv_tokens), c).headline.hit_rate
         for c in range(1, 61, 3)
     ]
-    assert all(b <= a + 2e-3 for a, b in zip(hits, hits[1:], strict=False))
+    assert all(b <= a + 2e-3 for a, b in itertools.pairwise(hits))
 
 
 def test_thinking_sessions_dominate_when_think_time_grows() -> None:

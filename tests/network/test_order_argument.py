@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,9 +68,9 @@ def test_rises_with_live_tokens_and_cycle_and_falls_with_capacity(
     by_live = [missing(y, 30.0, 1e6, sessions, **options) for y in np.linspace(0.9e6, 3e6, 12)]
     by_cycle = [missing(1.2e6, c, 1e6, sessions, **options) for c in np.geomspace(12, 1e3, 12)]
     by_room = [missing(1.2e6, 30.0, b, sessions, **options) for b in np.linspace(0.5e6, 1.3e6, 12)]
-    assert all(b >= a - 1e-3 for a, b in zip(by_live, by_live[1:], strict=False))
-    assert all(b >= a - 1e-3 for a, b in zip(by_cycle, by_cycle[1:], strict=False))
-    assert all(b <= a + 1e-3 for a, b in zip(by_room, by_room[1:], strict=False))
+    assert all(b >= a - 1e-3 for a, b in itertools.pairwise(by_live))
+    assert all(b >= a - 1e-3 for a, b in itertools.pairwise(by_cycle))
+    assert all(b <= a + 1e-3 for a, b in itertools.pairwise(by_room))
     assert all(0.0 <= m <= 1.0 for m in by_live + by_cycle + by_room)
 
 

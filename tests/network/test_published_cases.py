@@ -1,8 +1,8 @@
 """Agreement with simulated throughput of three published systems, per level and regime.
 
-The figures are the simulator columns of the solver tests: throughput in requests/s by concurrency.
-Limits per level are those the network stage states. The K3 cliff carries 3-9% noise itself and moves
-with the law of the turns per session, which the figures do not state: it holds the largest error.
+The figures are the simulator columns of the solver tests: requests/s by concurrency. Limits per
+level are those the network stage states. The K3 cliff carries 3-9% noise itself and moves with the
+law of the turns per session, which the figures do not state: it holds the largest error.
 """
 
 from __future__ import annotations
