@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cliff:
-    """Smallest concurrency past the cliff, and the ends of its interval; None where there is none."""
+    """Smallest concurrency past the cliff and its interval; None where there is no cliff."""
 
     concurrency: int | None
     low: int | None

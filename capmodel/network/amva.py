@@ -135,7 +135,7 @@ def solve(
         high = np.where(too_many, middle, high)
         low = np.where(too_many, low, middle)
     rate, flow = _flow(np.sqrt(low * high), demand, miss, load_s, concurrency)
-    # Where the server or the running limit binds, the sessions that do not fit wait: Little's law says how long.
+    # Where the server or the running limit binds, the others wait: Little's law says how long.
     cycle = concurrency / rate
     wait = np.maximum(flow.wait_s + cycle - flow.cycle_s, 0.0)
     return Flow(

@@ -188,7 +188,7 @@ def solve(
     think = think_nodes(workload.think_time, 16 if concurrency <= EXACT_POPULATION else 64)
     ended = workload.ended_tokens_mean / workload.turns_mean
     lossless = table(np.zeros(1), np.zeros(1))
-    # Running requests hold their new tokens too: those of the lossless state, so that T rises with c.
+    # Running requests hold new tokens too: as many as without losses, so that T rises with c.
     new_tokens = (1.0 - workload.theoretical_hit_rate) * workload.request_tokens_mean
     grown = (new_tokens + 0.5 * workload.output_tokens_mean) * float(lossless.decoding[0])
 

@@ -1,1 +1,1 @@
-"""Report: what a person reads, first the answer, then its interval, what binds, how far to trust."""
+"""Report: the answer, its interval, what binds and how far to trust it."""

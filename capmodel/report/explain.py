@@ -283,7 +283,7 @@ def _bars(run: Run) -> tuple[StepBar, ...]:
     return (
         _bar(run, f"decode step, {batch:.1f} sequences at {context:,.0f} tokens",
              (0.0, 0.0, batch, context)),
-        _bar(run, f"mixed step, a chunk of {chunk:,.0f} tokens at {start:,.0f}, and the same decodes",
+        _bar(run, f"mixed step, {chunk:,.0f} prefill tokens at {start:,.0f} and the same decodes",
              (chunk, start, batch, context)),
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ def test_fluid_limit_of_many_sessions() -> None:
 
 
 def test_equal_gaps_are_the_cyclic_worst_case() -> None:
-    """Deterministic thinking: every other session is touched in between; over budget all is lost."""
+    """Equal thinking: every other session is touched in between, so over budget all is lost."""
     constant = think_nodes(LognormalMixture.constant(10.0))
     assert missing(1.3e6, 40.0, 1e6, 200, think=constant) == pytest.approx(1.0, abs=1e-6)
 
