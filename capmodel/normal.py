@@ -15,6 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _SQRT_HALF = math.sqrt(0.5)
 _INV_SQRT_PI = 1.0 / math.sqrt(math.pi)
+_INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 # Rational minimax coefficients of W. J. Cody, Math. Comp. 23 (1969) 631-637, tables I to III.
 _A = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2,
@@ -100,6 +101,22 @@ def quantile(p: npt.ArrayLike) -> FloatArray:
     return np.where(probability < 0.5, y, -y)
 
 
+def rough_cdf(y: npt.ArrayLike) -> FloatArray:
+    """Standard normal distribution function to 7.5e-8, a quarter of the work of `cdf` [1].
+
+    For laws that are themselves approximations. Abramowitz and Stegun, equation 26.2.17.
+    """
+    value = np.asarray(y, dtype=np.float64)
+    size = np.minimum(np.abs(value), 38.0)
+    t = 1.0 / (1.0 + 0.2316419 * size)
+    series = t * (
+        0.319381530
+        + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+    )
+    tail = series * np.exp(-0.5 * size * size) * _INV_SQRT_2PI
+    return np.where(value < 0, tail, 1.0 - tail)
+
+
 def gamma_cdf(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
     """Distribution function of a unit-mean gamma law of given shape, elementwise [1].
 
@@ -122,7 +139,7 @@ def gamma_cdf(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
     size = np.asarray(shape, dtype=np.float64)
     value = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
     score = 3.0 * np.sqrt(size) * (np.cbrt(value) - 1.0 + 1.0 / (9.0 * size))
-    return np.where(value > 0, cdf(score), 0.0)
+    return np.where(value > 0, rough_cdf(score), 0.0)
 
 
 def gamma_mean_excess(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
