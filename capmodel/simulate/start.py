@@ -102,7 +102,7 @@ def start_state(
     rng: np.random.Generator,
 ) -> State:
     """Return the state at time zero: all sessions thinking, for a part of a think time."""
-    state = empty_state(settings)
+    state = empty_state(settings, draws.turns.shape[1])
     classes = case.classes()
     slots = case.concurrency
     bounds = np.cumsum([share for share, _ in classes])

@@ -178,10 +178,12 @@ def joined(parts: Sequence[Records]) -> Records:
     return Records(*columns)
 
 
-def empty_state(settings: Settings) -> State:
-    """Return a state with an empty cache and every slot idle before its first turn."""
+def empty_state(settings: Settings, turns: int) -> State:
+    """Return a state for `turns` turns: an empty cache, every slot idle before its first turn."""
     slots = settings.slots
-    entries = 2 + 2 * slots + settings.capacity_blocks + settings.tier_blocks
+    # A dead entry holds a block, and a turn leaves at most two behind: its session's, a cut tail.
+    dead = min(settings.capacity_blocks + settings.tier_blocks, 2 * (turns + slots))
+    entries = 2 + 2 * slots + dead
 
     def ints(size: int) -> IntArray:
         return np.zeros(size, dtype=np.int64)

@@ -25,7 +25,7 @@ def test_the_frozen_ladder(level: float, requests_per_s: float) -> None:
 
 def window_misses(think_time_cv: float, level: float, start: str) -> np.ndarray:
     case = bistable_case(think_time_cv, level)
-    result = simulate(case, turns=30_000, seeds=2, start=start, window_s=600.0)  # type: ignore[arg-type]
+    result = simulate(case, turns=25_000, seeds=2, start=start, window_s=600.0)  # type: ignore[arg-type]
     return 1.0 - np.asarray(result.windows.hit_rate) / result.hit_rate.theoretical
 
 

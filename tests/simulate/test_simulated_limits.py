@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from lone_session import DEEPSEEK, KIMI, LLAMA, constant_laws, lone_cycle_s
 
 from capmodel.simulate import (
+    SessionLaws,
     StateRule,
     Tier,
     published_case,
     simulate,
 )
 
+KIMI, LLAMA, DEEPSEEK = "kimi-k3-8xB300", "llama-3.1-70b-8xH100", "deepseek-v3-8xH200"
+Laws = Callable[..., SessionLaws]
+
 
 @pytest.mark.parametrize("name", [KIMI, LLAMA, DEEPSEEK])
-def test_one_session_takes_what_the_step_law_says(name: str) -> None:
+def test_one_session_takes_what_the_step_law_says(
+    name: str, constant_laws: Laws, lone_cycle_s: Callable[..., float]
+) -> None:
     case = replace(published_case(name, concurrency=1), sessions=constant_laws())
     result = simulate(case, turns=600, seeds=1, start="fresh", warm_up=0.1)
     expected_s = lone_cycle_s(case, 5000, 700, 101, 6) + 6 * 4.0
@@ -38,7 +44,7 @@ def test_population_and_littles_law_hold() -> None:
     assert result.prefill_utilization <= result.utilization
 
 
-def test_rare_visits_find_everything_in_a_large_cache() -> None:
+def test_rare_visits_find_everything_in_a_large_cache(constant_laws: Laws) -> None:
     # Think time -> infinity: X -> C / Z, no queue; B -> infinity: hits at the ceiling.
     case = replace(
         published_case(LLAMA, concurrency=6), kv_tokens=1e8, sessions=constant_laws(think_time=2e4)
@@ -49,7 +55,7 @@ def test_rare_visits_find_everything_in_a_large_cache() -> None:
     assert result.hit_rate.reusable == 1.0
 
 
-def test_a_cyclic_order_over_too_small_a_cache_finds_nothing() -> None:
+def test_a_cyclic_order_over_too_small_a_cache_finds_nothing(constant_laws: Laws) -> None:
     # Equal think times and frozen contexts: the longest-idle session is always next.
     laws = constant_laws(think_time=60.0)
     case = replace(published_case(LLAMA, concurrency=20), sessions=laws)

@@ -39,7 +39,7 @@ CASE = published_case("deepseek-v3-8xH200", concurrency=4)
 def small(blocks: int, **changes: object) -> tuple[Settings, State]:
     tokens = CASE.shared_prefix_tokens + 64 * blocks
     settings = run_settings(replace(CASE, kv_tokens=tokens, **changes))
-    return settings, empty_state(settings)
+    return settings, empty_state(settings, 100)
 
 
 def hold(settings: Settings, state: State, slot: int, tokens: int) -> int:

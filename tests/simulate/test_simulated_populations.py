@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from lone_session import DEEPSEEK, LLAMA, constant_laws, lone_cycle_s
 
 from capmodel.errors import SpecError
 from capmodel.simulate import SessionLaws, SubAgents, published_case, simulate
 from capmodel.spec.distributions import LognormalMixture
 
+LLAMA, DEEPSEEK = "llama-3.1-70b-8xH100", "deepseek-v3-8xH200"
+Laws = Callable[..., SessionLaws]
 constant = LognormalMixture.constant
 
 
-def test_a_session_waits_for_its_sub_agent() -> None:
+def test_a_session_waits_for_its_sub_agent(
+    constant_laws: Laws, lone_cycle_s: Callable[..., float]
+) -> None:
     # One session, one sub-agent after every turn but the last: the two take turns on the engine.
     helper = constant_laws(first_tokens=3000, turns=3, think_time=1.0)
     root = replace(
@@ -50,10 +54,10 @@ def test_an_open_stream_keeps_littles_law() -> None:
     case = replace(
         published_case(LLAMA, concurrency=64), session_arrivals_per_s=0.02, max_context_tokens=1e6
     )
-    result = simulate(case, turns=20_000, seeds=3)
+    result = simulate(case, turns=15_000, seeds=3)
     turns = 30.0  # mean turns of a session; each ends without a think time
     assert result.sessions_turned_away == 0
-    noise = 1.5 * result.half_widths["requests_per_s"]
+    noise = 2 * result.half_widths["requests_per_s"]
     assert result.requests_per_s == pytest.approx(0.02 * turns, abs=noise)
     phases = result.composition
     live = phases.thinking + phases.waiting + phases.prefilling + phases.decoding
@@ -73,16 +77,16 @@ def test_slow_thinkers_lose_their_prefix_to_fast_ones() -> None:
     laws: SessionLaws = published_case(LLAMA, concurrency=1).classes()[0][1]
     slow = replace(laws, think_time=LognormalMixture.from_mean_cv(60.0, 1.0))
     case = replace(published_case(LLAMA, concurrency=36), sessions=((0.5, laws), (0.5, slow)))
-    result = simulate(case, turns=20_000, seeds=2)
+    result = simulate(case, turns=8_000, seeds=2)
     fast_class, slow_class = result.by_class
     assert slow_class.reusable < fast_class.reusable - 0.1
     assert slow_class.requests_per_s < 0.5 * fast_class.requests_per_s
 
 
 def test_serving_the_longest_prefix_first_softens_the_cliff() -> None:
-    case = published_case(DEEPSEEK, concurrency=14)
-    first = simulate(case, turns=10_000, seeds=2)
-    longest = simulate(replace(case, policy="longest_prefix"), turns=10_000, seeds=2)
+    case = published_case(DEEPSEEK, concurrency=16)
+    first = simulate(case, turns=8_000, seeds=2)
+    longest = simulate(replace(case, policy="longest_prefix"), turns=8_000, seeds=2)
     assert longest.hit_rate.overall > first.hit_rate.overall + 0.05
     assert longest.requests_per_s > 1.05 * first.requests_per_s
 

@@ -27,7 +27,7 @@ def test_sessions_have_the_workloads_moments(name: str) -> None:
         max_context_tokens=workload.max_context_tokens,
         block_tokens=16,
     )
-    result = simulate(case, turns=40_000, seeds=2)
+    result = simulate(case, turns=25_000, seeds=2)
     prompt = result.input_tokens_per_s / result.requests_per_s
     noise = 2 * result.half_widths["input_tokens_per_s"] / result.input_tokens_per_s
     assert prompt == pytest.approx(workload.request_tokens_mean, rel=0.02 + noise)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 
 from capmodel.simulate import SessionLaws, SimulationCase
 from capmodel.spec.distributions import LognormalMixture
 
-KIMI, LLAMA, DEEPSEEK = "kimi-k3-8xB300", "llama-3.1-70b-8xH100", "deepseek-v3-8xH200"
-constant = LognormalMixture.constant
 
-
-def constant_laws(**changes: float) -> SessionLaws:
+def _constant_laws(**changes: float) -> SessionLaws:
     values = {"first_tokens": 5000, "new_tokens": 700, "output_tokens": 101, "turns": 6}
     values |= {"think_time": 4.0, **changes}
-    return SessionLaws(**{name: constant(value) for name, value in values.items()})
+    return SessionLaws(**{name: LognormalMixture.constant(value) for name, value in values.items()})
 
 
-def lone_cycle_s(case: SimulationCase, first: int, new: int, output: int, turns: int) -> float:
+def _lone_cycle_s(case: SimulationCase, first: int, new: int, output: int, turns: int) -> float:
     """Seconds of a lone session of constant turns, straight from the step law."""
     law, block, total, kept, prompt = case.step_law, case.block_tokens, 0.0, 0, 0
     for turn in range(turns):
@@ -33,3 +33,15 @@ def lone_cycle_s(case: SimulationCase, first: int, new: int, output: int, turns:
         total += float(law.step_s(0, 0, 1, context).sum())
         kept = (prompt + output - 1) // block * block
     return total
+
+
+@pytest.fixture
+def constant_laws() -> Callable[..., SessionLaws]:
+    """Laws of constants, by keyword."""
+    return _constant_laws
+
+
+@pytest.fixture
+def lone_cycle_s() -> Callable[..., float]:
+    """Engine seconds of a lone session: case, first, new, output tokens and turns."""
+    return _lone_cycle_s
