@@ -190,14 +190,15 @@ def engine_constants(engine: str, vendor: str, version: str = "") -> EngineConst
     table = efficiencies("engines")["engines"]
     row: dict[str, Any] = {}
     layers = [table["all"], table[engine]]
-    layers += [b for b in table[engine].get("builds", ()) if _precedes(version, b["before"])]
+    layers += [b for b in table[engine].get("builds", ()) if precedes(version, b["before"])]
     for layer in layers:
         row |= {**layer, **layer.get(vendor.casefold(), {})}
     value = {name: float(row[name][0]) for name in EngineConstants.__slots__[1:]}
     return EngineConstants(mixed_steps=bool(row["mixed_steps"]), **value)
 
 
-def _precedes(version: str, limit: str) -> bool:
+def precedes(version: str, limit: str) -> bool:
+    """True where a readable version is older than `limit`; unreadable ones count as current."""
     return bool(_release(version)) and _release(version) < _release(limit)
 
 

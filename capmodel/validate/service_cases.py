@@ -70,6 +70,14 @@ class ServiceCase:
     unusable: str
 
     @property
+    def collection(self) -> str:
+        """One team's campaign: pinned documents of a repository together, a post or PR alone."""
+        pinned = "/blob/" in self.source and not {"blog", "_posts"} & set(self.source.split("/"))
+        if pinned:
+            return "/".join(self.source.split("/")[:2])
+        return self.source.split("#")[0]
+
+    @property
     def configuration(self) -> tuple[object, ...]:
         """What identical configurations share, engine version and source aside."""
         assert self.deployment is not None

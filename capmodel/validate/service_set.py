@@ -17,6 +17,7 @@ from ..spec.attention import (
 )
 from ..spec.model import MixtureOfExperts
 from .service_cases import ServiceCase, cases, law_of, prediction
+from .service_fit import constants_without_source
 
 MISS_RATIO = 1.4
 PREFILL_BOUND_SHARE = 0.4
@@ -65,7 +66,8 @@ class Score:
     def build(self) -> tuple[str, ...]:
         """Source, engine version and model: what one team measured on one day."""
         assert self.case.deployment is not None
-        return (*self.pair, self.case.source, self.case.deployment.engine_version, self.case.model)
+        version = self.case.deployment.engine_version
+        return (*self.pair, self.case.collection, version, self.case.model)
 
 
 def family(name: str) -> str:
@@ -83,13 +85,20 @@ def family(name: str) -> str:
     return f"{kind} {'MoE' if routed else 'dense'}"
 
 
-def scores() -> list[Score]:
-    """Return every scored quantity of every usable case, uncalibrated."""
+def scores(*, without_source: bool = False) -> list[Score]:
+    """Return every scored quantity of every usable case, uncalibrated.
+
+    Parameters
+    ----------
+    without_source : bool
+        Whether the engine constants are those fitted without the case's own source.
+    """
     found = []
     for case in cases():
         if case.unusable:
             continue
-        point = prediction(case, law_of(case))
+        constants = constants_without_source(case) if without_source else None
+        point = prediction(case, law_of(case, constants))
         waits = case.concurrency > 1.05 * point.running * _ranks(case)
         regime = (
             "saturated"
@@ -157,7 +166,7 @@ def one_parameter(found: list[Score]) -> list[tuple[Score, float]]:
     The factor is the median over the pair's other sources; a pair with one source has none and is
     left out.
     """
-    return _held_out(found, lambda s: s.pair, lambda s: s.case.source)
+    return _held_out(found, lambda s: s.pair, lambda s: s.case.collection)
 
 
 def within_build(found: list[Score]) -> list[tuple[Score, float]]:
@@ -205,12 +214,17 @@ def run() -> dict[str, Any]:
     """Return the error tables of the service set, its misses and its unusable rows."""
     found = scores()
     timed = [score for score in found if score.quantity != "ttft_s"]
+    unseen = scores(without_source=True)
     spread = identical_spread(found)
     return {
         "name": "service",
         **summary(score.log_ratio for score in timed),
         "quantities": {
             quantity: summary(s.log_ratio for s in found if s.quantity == quantity)
+            for quantity in QUANTITIES
+        },
+        "leave_one_source_out": {
+            quantity: summary(s.log_ratio for s in unseen if s.quantity == quantity)
             for quantity in QUANTITIES
         },
         "one_parameter_leave_one_source_out": summary(log for _, log in one_parameter(found)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from capmodel import catalog
@@ -48,7 +50,7 @@ def test_accepted_length_never_falls_with_depth_nor_exceeds_it() -> None:
                 accepted_length(Speculation(name=name, draft_tokens=k, acceptance=acceptance)).value
                 for k in range(1, 9)
             ]
-            assert all(a <= b for a, b in zip(lengths, lengths[1:], strict=False))
+            assert all(a <= b for a, b in pairwise(lengths))
             assert all(1 <= length <= 1 + k for k, length in enumerate(lengths, start=1))
 
 
