@@ -339,7 +339,7 @@ def _bottleneck(run: Run) -> str:
     time = float(weights @ flow.cycle_s)
     prefill = float(weights @ (flow.cycle_s * flow.prefill_utilization)) / time
     running = float(weights @ (flow.prefill_s + flow.decode_s)) / time * run.point.concurrency
-    if ceiling > 0 and state.hit_rate < 0.9 * ceiling:
+    if ceiling > 0 and (state.hit_rate < 0.9 * ceiling or run.point.overflow > 0.01):
         return "hbm_kv_tokens"
     if running > 0.97 * run.point.running_limit:
         return "running_requests"
@@ -361,6 +361,6 @@ def _warnings(run: Run) -> list[str]:
         notes.append("sessions are taken as spread evenly over data-parallel ranks.")
     if run.point.several:
         notes.append("two operating points exist; the headline is the one after a cold start.")
-    if run.point.residual > 1e-3:
+    if run.point.residual > 5e-3:
         notes.append(f"a fixed point is known to {run.point.residual:.1e} only.")
     return notes

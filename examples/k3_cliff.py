@@ -1,0 +1,25 @@
+# %% [markdown]
+# # Why output collapses after eight sessions, and what DRAM buys
+#
+# Kimi K3 on one node of eight B300, coding-agent traffic: output, hit rate and cost per session
+# against live sessions, without and with a DRAM tier. The triangles are public measurements.
+
+# %%
+from pathlib import Path
+
+import capmodel as cm
+from capmodel.report.cliff_figure import cliff_figure
+
+sessions = range(1, 25)
+hbm_only = cm.Scenario(model="kimi-k3", node="8xB300", workload="agentic-coding")
+with_dram = cm.Scenario(
+    model="kimi-k3", node="8xB300", workload="agentic-coding", offload="dram:1889GB"
+)
+sweeps = [cm.sweep(hbm_only, sessions), cm.sweep(with_dram, sessions)]
+
+# %%
+axes = cliff_figure(sweeps)
+axes.figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+print(f"best without DRAM: C = {sweeps[0].peak_concurrency}")
+gain = sweeps[1].rows[15].output_tokens_per_s / sweeps[0].rows[15].output_tokens_per_s
+print(f"at C = 16 DRAM multiplies output by {gain:.1f}; measured 4.9")
