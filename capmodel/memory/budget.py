@@ -179,6 +179,7 @@ def kv_budget(
     usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
     ranges = _intervals(tight, beside, longest, deployment)
     warnings += limits.draft_warnings(model, deployment)
+    warnings += limits.state_warnings(plan, blocks, node, deployment)
     if shortfall > 0:
         warnings.insert(0, _refusal(tight, longest, deployment))
     return KvBudget(

@@ -60,7 +60,13 @@ def max_num_batched_tokens(deployment: Deployment, accelerator: Accelerator) -> 
     """Return the tokens of one engine step: the user's, else the engine's default [tokens]."""
     if deployment.max_num_batched_tokens is not None:
         return deployment.max_num_batched_tokens
-    return _by_memory(_table()["max_num_batched_tokens"][deployment.engine], accelerator)
+    rule = _table()["max_num_batched_tokens"][deployment.engine]
+    largest = rule.get("largest")
+    if largest and version_number(deployment.engine_version) is not None:
+        wide = accelerator.hbm_bytes >= parse_bytes(largest["memory_from"])
+        if wide and not is_before(deployment.engine_version, largest["since"]):
+            return int(largest["tokens"])
+    return _by_memory(rule, accelerator)
 
 
 def max_num_seqs(deployment: Deployment, accelerator: Accelerator) -> int:
@@ -75,14 +81,46 @@ def profiled_tokens(deployment: Deployment, accelerator: Accelerator, model: Mod
 
     Notes
     -----
-    Builds before chunked prefill became the default (V0) profile a prompt of maximal length.
+    Builds before chunked prefill became the default (V0) profile a prompt of maximal length; for
+    long ones they switch to chunks, so that a longer limit can start where a shorter one fails.
     """
-    limit = _table()["whole_prompt_profile"]
+    rule = _table()["whole_prompt_profile"]
     step = max_num_batched_tokens(deployment, accelerator)
-    early = is_before(deployment.engine_version, limit["before"])
-    if "V0" not in deployment.engine_version and not early:
+    version = deployment.engine_version
+    if "V0" not in version and not is_before(version, rule["before"]):
         return step
-    return max(step, min(max_model_len(deployment, model), int(limit["up_to_tokens"])))
+    longest, chunked = max_model_len(deployment, model), rule["chunked"]
+    in_chunks = accelerator.vendor in chunked["vendors"] and not is_before(
+        version, chunked["since"]
+    )
+    if in_chunks and longest > chunked["above_tokens"]:
+        return step
+    return max(step, min(longest, int(rule["up_to_tokens"])))
+
+
+def latent_entry_elements(width: int, heads: int, deployment: Deployment) -> int:
+    """Return the elements that one latent attention layer caches per token on a rank [1].
+
+    Notes
+    -----
+    The latent itself, `width`, in current builds; early builds cached padded keys and values of
+    every head, then the latent padded to a multiple.
+    """
+    rule = _table()["latent_cache"]
+    version = deployment.engine_version
+    if deployment.engine != "vllm" or not is_before(version, rule["padded_before"]):
+        return width
+    if is_before(version, rule["per_head_before"]):
+        return 2 * int(rule["per_head_width"]) * max(1, heads // deployment.tp)
+    multiple = int(rule["padded_multiple"])
+    return multiple * -(-width // multiple)
+
+
+def expert_width(width: int, number_format: str, deployment: Deployment) -> int:
+    """Return the stored input width of an expert's matrices in a format [1]."""
+    by_engine = _table()["expert_width_multiple"].get(number_format, {})
+    multiple = int(by_engine.get(deployment.engine, 1))
+    return multiple * -(-width // multiple)
 
 
 def max_model_len(deployment: Deployment, model: Model) -> int:

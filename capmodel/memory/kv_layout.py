@@ -17,6 +17,7 @@ from ..spec.attention import (
 )
 from ..spec.deployment import Deployment
 from ..spec.model import Model
+from . import engine_defaults
 
 # Sparse-MLA fp8 record of vLLM and SGLang: 512 fp8 + 16 B scales + 64 bf16 rope values.
 SPARSE_LATENT_RECORD = {"scale_groups": 4, "scale_bytes": 4, "rope_bytes": 2}
@@ -128,7 +129,8 @@ def index_key_bytes(indexer: SparseIndexer) -> float:
 
 
 def _latent(mixer: LatentAttention, deployment: Deployment) -> tuple[CachePart, ...]:
-    width = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    latent = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    width = engine_defaults.latent_entry_elements(latent, mixer.query_heads, deployment)
     per_token = float(width * kv_element_bytes(deployment))
     sparse = mixer.indexer is not None
     if sparse and deployment.kv_dtype == "fp8" and deployment.engine in ("vllm", "sglang"):

@@ -9,7 +9,9 @@ from ..catalog import raw_item
 from ..spec.deployment import Deployment
 from ..spec.model import Model
 from ..spec.node import Node
+from . import engine_defaults
 from .drafts import draft_is_known, uses_module
+from .pages import PagePlan
 
 # A build's share of memory is stated to two decimals.
 UTILIZATION_STEP = 0.005
@@ -51,6 +53,18 @@ def draft_warnings(model: Model, deployment: Deployment) -> list[str]:
             "(SemiAnalysisAI/InferenceX commit e6658a194), so the tokens are overstated."
         )
     return found
+
+
+def state_warnings(plan: PagePlan, blocks: int, node: Node, deployment: Deployment) -> list[str]:
+    """Return a warning where the engine's running limit asks for more states than fit."""
+    limit = engine_defaults.max_num_seqs(deployment, node.accelerator)
+    if not plan.state_groups or deployment.engine != "vllm" or not 0 < blocks < limit:
+        return []
+    return [
+        f"{limit} running requests are asked for and {blocks} state blocks are there; the engine "
+        f"may refuse to start without --max-num-seqs {blocks} (NVIDIA-AI-Blueprints "
+        "retail-shopping-assistant PR 95: 1,024 asked, 524 available)."
+    ]
 
 
 def refuses_long_requests(deployment: Deployment) -> bool:

@@ -8,11 +8,14 @@ from ..spec.attention import GroupedQueryAttention, Mixer
 from ..spec.deployment import Deployment
 from ..spec.model import LayerGroup, MixtureOfExperts, Model
 from ..spec.precision import WeightPrecision, number_format
+from . import engine_defaults
 from .drafts import uses_module
 from .params import feed_forward_params, mixer_params, mtp_params, parameters
 
 BF16_BYTES = 2.0
 FP32_BYTES = 4.0
+# An engine without padding of its own, for the bytes of a checkpoint.
+STORED_AS_SHIPPED = "sglang"
 FOUR_BIT = ("int4", "mxfp4", "nvfp4")
 
 
@@ -72,7 +75,7 @@ def checkpoint_bytes(model: Model) -> float:
     Linear layers by their own format, embeddings, routers and norms in bf16, the small tensors
     of delta attention in fp32, as its checkpoints store them.
     """
-    whole = Deployment(weights="auto")
+    whole = Deployment(engine=STORED_AS_SHIPPED)
     return rank_weights(model, whole, model.layers, first=True, last=True, mtp=False).total - (
         model.vision_params * BF16_BYTES
     )
@@ -117,9 +120,9 @@ def rank_weights(
     counts = parameters(model)
     share = sum(g.count for g in layers) / model.layer_count
     loads_mtp = uses_module(deployment) if mtp is None else mtp
-    expert_bytes = bytes_of(precision.routed_experts)
+    experts = sum(g.count * _routed_params(g, h, precision, deployment) for g in layers)
     return WeightBytes(
-        routed_experts=sum(n * b.routed for n, b in blocks) * expert_bytes / expert_ranks,
+        routed_experts=experts * bytes_of(precision.routed_experts) / expert_ranks,
         shared_experts=sum(n * b.shared for n, b in blocks)
         * bytes_of(precision.shared_experts)
         / tp,
@@ -135,6 +138,18 @@ def rank_weights(
         mtp=_mtp_bytes(model, deployment, precision) if loads_mtp and last else 0.0,
         vision=model.vision_params * BF16_BYTES if first else 0.0,
     )
+
+
+def _routed_params(
+    group: LayerGroup, h: int, precision: WeightPrecision, deployment: Deployment
+) -> float:
+    """Routed parameters of a layer as the engine stores them, kernel padding included [1]."""
+    block = group.feed_forward
+    if not isinstance(block, MixtureOfExperts):
+        return 0.0
+    width = block.latent_size or h
+    stored = engine_defaults.expert_width(width, precision.routed_experts, deployment)
+    return feed_forward_params(block, h).routed * stored / width
 
 
 def _attention_params(mixer: Mixer | None, h: int, tp: int) -> float:

@@ -216,8 +216,6 @@ def _speculation(notes: str, model: str) -> Speculation | None:
 def _special_cache(kv_dtype: str, notes: str) -> str:
     if "fp4" in kv_dtype:
         return f"KV format {kv_dtype} has no layout here"
-    if "padded" in kv_dtype:
-        return "an early build pads each latent entry to 640 elements"
     if "allocator estimate" in notes:
         return "an estimate of an allocator, not a start"
     return ""
