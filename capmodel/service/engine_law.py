@@ -11,7 +11,7 @@ from ..errors import SpecError
 from ..memory.engine_defaults import max_num_batched_tokens, max_num_seqs
 from ..memory.params import feed_forward_params, mixer_params
 from ..memory.weights import served_precision
-from ..spec.attention import GroupedQueryAttention, LatentAttention
+from ..spec.attention import CompressedAttention, GroupedQueryAttention, LatentAttention
 from ..spec.deployment import Deployment
 from ..spec.model import LayerGroup, MixtureOfExperts, Model
 from ..spec.node import Node
@@ -232,11 +232,13 @@ class _Builder:
 
     def _activations(self, group: LayerGroup) -> None:
         layout, passes = self.layout, efficiencies("engines")["traffic"]
+        wide = isinstance(group.mixer, CompressedAttention)
+        streams = passes["hyper_connection_passes"][0] if wide else 0.0
         traffic = activation_traffic(
             group,
             self.model.hidden_size,
             expert_ranks=layout.tp if layout.whole_experts else 1,
-            norm_passes=passes["norm_passes"][0],
+            norm_passes=passes["norm_passes"][0] + streams,
             permute_passes=passes["permute_passes"][0],
         )
         self._bytes("elementwise", "tokens", group.count / layout.pp * traffic)

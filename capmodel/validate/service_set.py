@@ -227,8 +227,8 @@ def run() -> dict[str, Any]:
             quantity: summary(s.log_ratio for s in unseen if s.quantity == quantity)
             for quantity in QUANTITIES
         },
-        "one_parameter_leave_one_source_out": summary(log for _, log in one_parameter(found)),
-        "within_build_leave_one_point_out": summary(log for _, log in within_build(found)),
+        "one_parameter_leave_one_source_out": _paired(one_parameter(found)),
+        "within_build_leave_one_point_out": _paired(within_build(found)),
         "groups": _groups(found),
         "identical_configurations": {
             "n": len(spread),
@@ -241,6 +241,14 @@ def run() -> dict[str, Any]:
             for case in cases()
             if case.unusable
         ],
+    }
+
+
+def _paired(fitted: list[tuple[Score, float]]) -> dict[str, Any]:
+    """Errors after a factor, beside the uncalibrated errors of the same rows."""
+    return {
+        **summary(log for _, log in fitted),
+        "same_rows_uncalibrated": summary(score.log_ratio for score, _ in fitted),
     }
 
 
