@@ -24,7 +24,13 @@ def compiled(function: F) -> F:
 
 def compiled_and_kept(function: F) -> F:
     """Return `function` compiled, with the machine code kept on disk between processes."""
-    return function if _njit is None else cast(F, _njit(nogil=True, cache=True)(function))
+    if _njit is None:
+        return function
+    try:
+        return cast(F, _njit(nogil=True, cache=True)(function))
+    except RuntimeError:
+        # Nowhere to keep machine code: compile again in every process.
+        return compiled(function)
 
 
 def fingerprint() -> int:

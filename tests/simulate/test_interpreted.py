@@ -34,6 +34,15 @@ def outcome(mode: str) -> tuple[dict[str, object], bool]:
     return result, compiled
 
 
+def test_importing_the_simulator_loads_no_compiler() -> None:
+    script = (
+        "import sys, capmodel.simulate, capmodel.simulate.scenario_case, capmodel.cli.simulate;"
+        "print([name for name in ('numba', 'scipy', 'pandas') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
 def test_compiled_and_interpreted_give_identical_results() -> None:
     pytest.importorskip("numba")
     compiled, is_compiled = outcome("compiled")
