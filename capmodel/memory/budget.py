@@ -3,119 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from ..errors import SpecError
 from ..spec.deployment import Deployment
 from ..spec.model import Model
 from ..spec.node import Node
 from ..units import GIB
-from . import engine_defaults, kv_layout, layouts, ledger, limits
+from . import engine_defaults, kv_layout, layouts, limits
+from .kv_budget import KvBudget as KvBudget
 from .overhead import Overhead, overhead
 from .pages import PagePlan
 from .params import parameters
-from .recorded_build import RecordedBuild, recorded_build
+from .recorded_build import RecordedBuild, recorded_build, with_recipe
 from .stages import stage_layers
 from .weights import WeightBytes, rank_weights
 
 # Logs print available memory to two decimals.
 LOGGED_GIB_STEP = 0.01
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KvBudget:
-    """What one engine replica has left for cached tokens; tokens count all its DP ranks.
-
-    Parameters
-    ----------
-    model, node : str
-        Names.
-    fits : bool
-        Whether the engine starts.
-    fit_is_certain : bool
-        Whether both ends of the available memory's range give that verdict.
-    shortfall_bytes_per_gpu : float
-        Bytes missing on the tightest rank, 0 where it fits [bytes].
-    weights_bytes_per_gpu, overhead_bytes_per_gpu, available_kv_bytes_per_gpu : float
-        Parts of the engine's share of HBM on the tightest rank [bytes].
-    kv_bytes_per_token : float
-        Bytes each further token takes on one rank [bytes].
-    state_bytes_per_sequence : float
-        Fixed bytes per sequence on one rank: states, windows, chunks [bytes].
-    block_tokens, kv_blocks, block_bytes : int, int, float
-        Pool geometry of one rank [tokens], [1], [bytes].
-    kv_tokens : int
-        Nominal tokens, as the engine would log them [tokens].
-    usable_kv_tokens : int
-        Tokens left for contexts at `concurrency` live requests [tokens].
-    max_concurrency : float
-        Requests of maximal length that fit at once [1].
-    blocks_per_request, resident_blocks_per_live_request, blocks_per_resume_point : int
-        Blocks at maximal length; fixed per live request; per retained prefix of a hybrid [1].
-    kv_replication : float
-        Copies of one token's cache over the ranks of a replica [1].
-    unique_kv_bytes_per_token, offload_bytes_per_token : float
-        One copy of a token; what it costs in host memory per node, copies included [bytes].
-    total_params, active_params : int
-        Parameters; active without the input embedding [1].
-    concurrency : int
-        Live requests that `usable_kv_tokens` assumes [1].
-    evidence : str
-        Worst kind of what went in: given, measured, derived, fitted.
-    warnings : tuple of str
-        Limits that are not arithmetic.
-    intervals : dict of str to (float, float)
-        Ranges by field name.
-    """
-
-    model: str
-    node: str
-    fits: bool
-    fit_is_certain: bool
-    shortfall_bytes_per_gpu: float
-    hbm_bytes_per_gpu: float
-    budget_bytes_per_gpu: float
-    weights_bytes_per_gpu: float
-    overhead_bytes_per_gpu: float
-    available_kv_bytes_per_gpu: float
-    kv_bytes_per_token: float
-    state_bytes_per_sequence: float
-    block_tokens: int
-    kv_blocks: int
-    block_bytes: float
-    kv_tokens: int
-    usable_kv_tokens: int
-    max_concurrency: float
-    max_model_len: int
-    blocks_per_request: int
-    resident_blocks_per_live_request: int
-    blocks_per_resume_point: int
-    kv_replication: float
-    unique_kv_bytes_per_token: float
-    offload_bytes_per_token: float
-    total_params: int
-    active_params: int
-    concurrency: int
-    evidence: str
-    warnings: tuple[str, ...] = ()
-    weights_parts_bytes: dict[str, float] = field(default_factory=dict)
-    overhead_parts_bytes: dict[str, float] = field(default_factory=dict)
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values["warnings"] = list(self.warnings)
-        values["intervals"] = {k: list(v) for k, v in self.intervals.items()}
-        return values
-
-    def __str__(self) -> str:
-        return ledger.text(self)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw where each GiB of one GPU goes, and return the axes."""
-        return ledger.bar(self, ax)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +68,9 @@ def kv_budget(
     """
     _check_size(node, deployment)
     part = node.accelerator
-    beside = overhead(model, deployment, part)
     build = recorded_build(model, deployment)
+    deployment = with_recipe(deployment, build)
+    beside = overhead(model, deployment, part)
     stages = _stages(model, deployment, node, beside.total, build)
     tight = min(stages, key=lambda s: s.available_bytes / s.plan.block_bytes)
     blocks, plan = tight.blocks, tight.plan
@@ -208,6 +114,9 @@ def kv_budget(
         kv_replication=kv_layout.kv_replication(model, deployment),
         unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(model, deployment),
         offload_bytes_per_token=sum(_stage_bytes_per_token(model, deployment))
+        * deployment.tp
+        / node.nodes,
+        offload_bytes_per_resume_point=kv_layout.recurrent_bytes_per_sequence(model, deployment)
         * deployment.tp
         / node.nodes,
         total_params=counts.total,

@@ -216,6 +216,11 @@ def state_bytes_per_sequence(model: Model, deployment: Deployment) -> float:
     )
 
 
+def recurrent_bytes_per_sequence(model: Model, deployment: Deployment) -> float:
+    """Return the bytes of one sequence's recurrent states on one rank [bytes]."""
+    return sum(n * p.state_bytes for n, ps in model_parts(model, deployment) for p in ps)
+
+
 def kv_replication(model: Model, deployment: Deployment) -> float:
     """Return how many copies of one token's cache the ranks of one replica hold [1]."""
     unique = unique_kv_bytes_per_token(model, deployment)

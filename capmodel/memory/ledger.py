@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..units import GIB, format_count
 
 if TYPE_CHECKING:
-    from .budget import KvBudget
+    from .kv_budget import KvBudget
 
 BAR_WIDTH = 40
 

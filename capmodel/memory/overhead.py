@@ -93,10 +93,27 @@ def _parts(
     parts["activations"] = activation_peak_bytes(model, deployment, accelerator, edge)
     counted_since = _table()["graphs"]["counted_since"]
     if not engine_defaults.is_before(deployment.engine_version, counted_since):
-        parts["graphs"] = _bytes("graphs", edge)
+        parts["graphs"] = _graph_bytes(model, deployment, accelerator, edge)
     if any(_has_indexer(group.mixer) for group in model.layers):
         parts["index_workspace"] = _bytes("sparse_index_workspace", edge)
     return parts
+
+
+def _graph_bytes(
+    model: Model, deployment: Deployment, accelerator: Accelerator, edge: str
+) -> float:
+    """The start-up estimate for captured graphs: layers times batch sizes captured [bytes]."""
+    rule = _table()["graphs"]
+    largest = int(rule["largest_size"])
+    limit = rule["sizes_per_request"] * engine_defaults.max_num_seqs(deployment, accelerator)
+    captured = len(_graph_sizes(min(largest, limit))) / len(_graph_sizes(largest))
+    return parse_bytes(rule["per_layer"][edge], "graphs") * model.layer_count * captured
+
+
+def _graph_sizes(largest: int) -> list[int]:
+    """Batch sizes that get a graph: 1, 2, 4, every eighth to 256, every sixteenth beyond."""
+    sizes = [1, 2, 4, *range(8, 256, 8), *range(256, 1 + max(largest, 256), 16)]
+    return [size for size in sizes if size <= largest]
 
 
 def activation_peak_bytes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..catalog import reference_build
 from ..spec.deployment import Deployment
@@ -14,10 +14,11 @@ ARCHITECTURE_ONLY = "architecture"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedBuild:
-    """Loaded weights per rank as logged, and where [bytes]."""
+    """Loaded weights per rank [bytes], the recipe's running limit [1], and where they stand."""
 
     name: str
     weights_bytes: float
+    max_num_seqs: int | None
     source: str
 
 
@@ -38,5 +39,13 @@ def recorded_build(model: Model, deployment: Deployment) -> RecordedBuild | None
     return RecordedBuild(
         name=str(item["name"]),
         weights_bytes=parse_bytes(item["loaded_weights"], "loaded_weights"),
+        max_num_seqs=item.get("max_num_seqs"),
         source=str(item["provenance"]["loaded_weights"]),
     )
+
+
+def with_recipe(deployment: Deployment, build: RecordedBuild | None) -> Deployment:
+    """Return the deployment with the recorded recipe's running limit where the user gave none."""
+    if build is None or deployment.max_num_seqs is not None or build.max_num_seqs is None:
+        return deployment
+    return replace(deployment, max_num_seqs=build.max_num_seqs)

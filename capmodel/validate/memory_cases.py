@@ -167,7 +167,7 @@ def _deployment(row: Mapping[str, str], notes: str) -> Deployment:
 
 def _version(row: Mapping[str, str]) -> str:
     stated = (row.get("engine_version") or "").strip()
-    if stated or (row.get("engine") or "") != "vLLM":
+    if stated or (row.get("engine") or "") not in ("vLLM", "Aphrodite"):
         return stated
     date = row.get("date") or "9999"
     return next((str(r["version"]) for r in _names()["releases"] if date <= r["until"]), "")

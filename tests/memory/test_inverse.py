@@ -68,10 +68,10 @@ def test_no_tokens_are_no_question() -> None:
 
 
 def test_the_longest_context_starts_and_a_longer_one_does_not() -> None:
-    node, deployment = catalog.node("2xH100-80GB"), Deployment(tp=2)
-    longest = longest_context(LLAMA, node, deployment)
-    assert kv_budget(LLAMA, node, replace(deployment, max_model_len=longest)).fits
-    assert not kv_budget(LLAMA, node, replace(deployment, max_model_len=longest + 16)).fits
+    model, node, deployment = catalog.model("qwen3-32b"), catalog.node("1xH100-80GB"), Deployment()
+    longest = longest_context(model, node, deployment)
+    assert kv_budget(model, node, replace(deployment, max_model_len=longest)).fits
+    assert not kv_budget(model, node, replace(deployment, max_model_len=longest + 16)).fits
     large = catalog.node("8xB300")
     assert longest_context(LLAMA, large, Deployment(tp=8)) == LLAMA.max_position_tokens
 

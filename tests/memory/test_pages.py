@@ -32,6 +32,7 @@ def plan_of(name: str, **fields: object) -> PagePlan:
         ("qwen3.6-35b-a3b", {}, 1056),
         ("qwen3.6-35b-a3b", {"speculation": DFLASH}, 1168),
         ("qwen3.6-27b", {"tp": 2, "kv_dtype": "fp8", "speculation": MTP3}, 1600),
+        ("qwen3.6-27b", {"tp": 2, "kv_dtype": "fp8"}, 1568),
         ("qwen3-next-80b-a3b", {"tp": 4}, 272),
         ("qwen3-next-80b-a3b", {"tp": 2}, 544),
     ],
@@ -106,3 +107,11 @@ def test_blocks_rise_with_tokens_and_the_longest_request_inverts_them(
     longest = plan.longest_request(blocks)
     assert longest >= tokens
     assert plan.blocks_per_request(longest) <= blocks < plan.blocks_per_request(longest + 10**5)
+
+
+def test_a_27b_hybrid_on_two_small_cards() -> None:
+    # A user's log: 302,921 tokens and 2.31 requests at 131,072; 168 blocks for the native length.
+    plan = plan_of("qwen3.6-27b", tp=2, kv_dtype="fp8")
+    assert plan.blocks_per_request(131_072) == 90
+    assert int(208 / 90 * 131_072) == 302_921
+    assert plan.blocks_per_request(262_144) - plan.resident_blocks == 168
