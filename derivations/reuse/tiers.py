@@ -46,10 +46,9 @@ def proof(step: Steps) -> Iterator[Claim]:
     depth = sp.symbols("y", positive=True)
     fluid = sp.integrate(1 / w, (depth, 0, B1)) + sp.integrate(1 / w, (depth, B1, B1 + B2))
     step.equal("3. the tiers of a victim cache follow each other", fluid, (B1 + B2) / w)
-    step.positive("4. exclusive reaches further, by the smaller tier",
-                  (B1 + B2) - sp.Max(B1, B2).subs(B2, B1 + B2))
-    step.equal("5. whatever is smaller is what inclusion costs",
-               (B1 + B2) - sp.Max(B1, B2), sp.Min(B1, B2))  # fmt: skip
+    for name, larger in (("tier", {B2: B1 + more}), ("HBM", {B1: B2 + more})):
+        step.equal(f"4. with the larger {name}, inclusion costs the smaller one",
+                   (B1 + B2 - sp.Max(B1, B2)).subs(larger), sp.Min(B1, B2).subs(larger))  # fmt: skip
 
     room = {B1: Draw(1e6, 4e6, "tokens"), B2: Draw(5e5, 2e7, "tokens")}
     reach = ("capmodel.reuse.tiers:reachable_tokens",)
