@@ -1,0 +1,149 @@
+"""Adjustments: the few factors by which one deployment differs from the uncalibrated model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+from ..errors import InfeasibleError, SpecError
+from ..memory.budget import kv_budget
+from ..network.operating_point import solve
+from ..pipeline import Run, cache_of
+from ..scenario import ResolvedScenario
+from ..service.engine_law import engine_law
+from ..service.step_law import StepLaw, StepTerm
+
+# Terms that cost time without moving or computing anything.
+OVERHEAD_TERMS = ("kernel_launch", "host", "overhead")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """Factors on the uncalibrated model; one everywhere leaves it as it is.
+
+    Parameters
+    ----------
+    compute_efficiency : float
+        On the rate of the matrix units [1].
+    bandwidth_efficiency : float
+        On the rate of memory and links [1].
+    step_overhead : float
+        On the fixed time of a step: launches and the host [1].
+    working_set : float
+        On the live tokens of a session tree [1].
+    gap_scale : float
+        On the gaps between a session's requests, before the cap [1].
+    usable_kv : float
+        On the KV tokens that the engine can use [1].
+    """
+
+    compute_efficiency: float = 1.0
+    bandwidth_efficiency: float = 1.0
+    step_overhead: float = 1.0
+    working_set: float = 1.0
+    gap_scale: float = 1.0
+    usable_kv: float = 1.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if not (value > 0 and math.isfinite(value)):
+                raise SpecError(f"{item.name} must be positive, got {value}.", field=item.name)
+
+
+PARAMETERS = tuple(item.name for item in fields(Adjustment))
+
+
+def adjusted_law(law: StepLaw, adjustment: Adjustment) -> StepLaw:
+    """Return the step law with its compute side, memory side and overheads scaled."""
+    return replace(law, terms=tuple(_adjusted_term(term, adjustment) for term in law.terms))
+
+
+def _adjusted_term(term: StepTerm, adjustment: Adjustment) -> StepTerm:
+    if term.name in OVERHEAD_TERMS:
+        compute = memory = adjustment.step_overhead
+    else:
+        compute = 1.0 / adjustment.compute_efficiency
+        memory = 1.0 / adjustment.bandwidth_efficiency
+    return replace(
+        term,
+        compute_s=tuple(compute * rate for rate in term.compute_s),
+        memory_s=tuple(memory * rate for rate in term.memory_s),
+    )
+
+
+def adjusted_scenario(resolved: ResolvedScenario, adjustment: Adjustment) -> ResolvedScenario:
+    """Return the scenario with the working set and the gaps scaled."""
+    workload = resolved.workload
+    if adjustment.working_set == adjustment.gap_scale == 1.0:
+        return resolved
+    changed = replace(
+        workload,
+        tree_tokens_mean=workload.tree_tokens_mean * adjustment.working_set,
+        think_time=workload.think_time.scaled(adjustment.gap_scale),
+    )
+    return replace(resolved, workload=changed)
+
+
+def adjusted_run(
+    resolved: ResolvedScenario,
+    *,
+    concurrency: int,
+    adjustment: Adjustment | None = None,
+    accepted_tokens: float | None = None,
+    level: str = "fast",
+) -> Run:
+    """Return the solved scenario under an adjustment; without one, as the pipeline solves it.
+
+    Parameters
+    ----------
+    resolved : ResolvedScenario
+        What is given.
+    concurrency : int
+        Live sessions [1].
+    adjustment : Adjustment, optional
+        Factors; None for the uncalibrated model.
+    accepted_tokens : float, optional
+        Accepted length of the draft in place of its curve [tokens].
+    level : str
+        Queue model.
+
+    Raises
+    ------
+    InfeasibleError
+        If the model does not fit.
+    SpecError
+        If HBM cannot hold one request under the adjustment.
+    """
+    factors = adjustment or Adjustment()
+    scenario = adjusted_scenario(resolved, factors)
+    model, node, deployment = scenario.model, scenario.node, scenario.deployment
+    budget = kv_budget(model, node, deployment, concurrency=concurrency)
+    if not budget.fits:
+        raise InfeasibleError(
+            f"{model.name} does not fit {node.nodes} x {node.name}: "
+            f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
+            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
+        )
+    law = engine_law(model, node, deployment, accepted_tokens=accepted_tokens)
+    law = adjusted_law(law, factors)
+    cache = cache_of(scenario, budget)
+    cache = replace(cache, hbm_tokens=cache.hbm_tokens * factors.usable_kv)
+    per_rank = max(math.ceil(concurrency / deployment.dp), 1)
+    point = solve(
+        law,
+        scenario.workload,
+        cache,
+        per_rank,
+        level=level,
+        prefix_caching=deployment.prefix_caching,
+    )
+    return Run(
+        scenario=scenario,
+        budget=budget,
+        law=law,
+        point=point,
+        ranks=deployment.dp,
+        concurrency=concurrency,
+        level=level,
+    )

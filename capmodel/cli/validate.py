@@ -1,0 +1,37 @@
+"""``capmodel validate``: measured cases against the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import emit, json_option
+
+
+@click.command("validate")
+@click.option(
+    "--set",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="memory|service|reuse|agentic|hit_rate|offload_gain; repeat.  [all]",
+)
+@click.option("--html", "page", type=click.Path(), metavar="FILE", help="Write one HTML page.")
+@json_option
+def command(names: tuple[str, ...], page: str | None, as_json: bool) -> None:
+    """How wrong the model is, per set and regime, on cases measured by others.
+
+    \b
+    capmodel validate --set agentic
+    capmodel validate --html errors.html
+    """
+    from ..validate.validation import validate
+
+    result = validate(names)
+    if page is not None:
+        from ..validate.validation_page import validation_page
+
+        Path(page).write_text(validation_page(result), encoding="utf-8")
+        click.echo(f"wrote {page}", err=True)
+    emit(result, as_json=as_json)
