@@ -25,6 +25,10 @@ from .memory_cases import DATA, MemoryCase, read_cases, shipped_cases
 TOKENS_MISS_PCT = 1.0
 AVAILABLE_MISS_PCT = 6.0
 ANY_NODE = "H200"
+TOKENS = "tokens, given GiB"
+COMPRESSED = "the same, V4 attention"
+AVAILABLE = "GiB, given the GPU"
+VERDICTS = "does it start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,21 +308,63 @@ def run(file: Path | None = None) -> dict[str, Any]:
     available, unusable_gpu = given_gpu(cases)
     decided = verdicts(cases)
     main = _table(exact, unusable, TOKENS_MISS_PCT)
+    tables = {
+        TOKENS: main,
+        COMPRESSED: _table(inferred, {}, TOKENS_MISS_PCT),
+        AVAILABLE: _table(available, unusable_gpu, AVAILABLE_MISS_PCT),
+    }
+    wrong = [row for row in decided if not row["right"]]
+    logs, counts = k3_logs(cases), published_params()
     return {
         "name": "memory",
         **main,
+        "misses": [{**miss, "table": key} for key, t in tables.items() for miss in t["misses"]]
+        + [_wrong_verdict(row) for row in wrong],
+        "unusable": [{**row, "table": key} for key, t in tables.items() for row in t["unusable"]],
+        "groups": {"question": [_group(key, table) for key, table in tables.items()]},
+        "notes": _notes(decided, wrong, logs, counts),
         "tables": {
-            "compressed_attention": _table(inferred, {}, TOKENS_MISS_PCT),
-            "available_given_gpu": _table(available, unusable_gpu, AVAILABLE_MISS_PCT),
-            "verdicts": {
-                "n": len(decided),
-                "wrong": [row for row in decided if not row["right"]],
-            },
-            "k3_logs": k3_logs(cases),
-            "params": published_params(),
+            "tokens_given_gib": main,
+            "compressed_attention": tables[COMPRESSED],
+            "available_given_gpu": tables[AVAILABLE],
+            "verdicts": {"n": len(decided), "wrong": wrong},
+            "k3_logs": logs,
+            "params": counts,
             "k3_checkpoint_error": k3_checkpoint_error(),
         },
     }
+
+
+def _group(key: str, table: dict[str, Any]) -> dict[str, Any]:
+    names = ("n", "median_abs_pct_error", "p90_abs_pct_error")
+    return {"group": key, **{name: table[name] for name in names}, "bias_pct": table["bias"]}
+
+
+def _wrong_verdict(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "measured": float(row["starts"]),
+        "predicted": float(row["fits"]),
+        "reason": row["reason"],
+        "table": VERDICTS,
+    }
+
+
+def _notes(
+    decided: Sequence[dict[str, Any]],
+    wrong: Sequence[dict[str, Any]],
+    logs: Sequence[dict[str, Any]],
+    counts: Sequence[dict[str, Any]],
+) -> list[str]:
+    certain = sum(row["certain"] for row in wrong)
+    met = sum(row["difference"] == 0 for row in counts)
+    return [
+        f"starts and refusals: {len(decided) - len(wrong)} of {len(decided)} right, "
+        f"{certain} of the wrong ones called certain",
+        f"Kimi K3 logs reproduced: {sum(row['reproduced'] for row in logs)} of {len(logs)}",
+        f"exact published parameter counts met: {met} of {len(counts)}, the rest explained",
+        f"Kimi K3 checkpoint bytes: {100 * k3_checkpoint_error():+.3f}%",
+    ]
 
 
 def _has_inferred_layout(case_id: str, cases: Sequence[MemoryCase]) -> bool:
