@@ -49,11 +49,11 @@ class SimulationAnswer:
                 f"the simulated mean prompt is {realised:.0f} tokens, the workload's "
                 f"{self.request_tokens_mean:.0f}: contexts end at the longest request."
             )
-        factor = self.scenario_case.tree_factor
-        if factor > 1.0:
+        branches = self.scenario_case.case.branches
+        if branches > 1:
             found.append(
-                f"a session tree of {factor:.2f} prompts is simulated as one stream in "
-                f"1/{factor:.2f} of the memory; a running request pins its whole tree."
+                f"a session tree is simulated as {branches} branches of prompt size, picked at "
+                "random turn by turn: an assumption."
             )
         return found
 

@@ -167,6 +167,9 @@ class SimulationCase:
     frozen_context_tokens : tuple of float, optional
         Context of each session at the end of every turn, held for ever: a turn first drops as many
         tokens of its tail as it will add [tokens].
+    branches : int
+        Contexts of a session, such as those of its helpers; a turn goes on with any of them, and
+        all of them end with it [1].
     session_arrivals_per_s : float
         Poisson rate of new sessions; `concurrency` is then the most that are let in, and a
         session that finds them all taken is turned away. 0 for a closed population [1/s].
@@ -186,6 +189,7 @@ class SimulationCase:
     state: StateRule = StateRule()
     prefix_caching: bool = True
     frozen_context_tokens: tuple[float, ...] | None = None
+    branches: int = 1
     session_arrivals_per_s: float = 0.0
     policy: Policy = "first_come"
 
@@ -212,6 +216,8 @@ class SimulationCase:
             raise SpecError("policy is first_come or longest_prefix.", field="policy")
         if not 0.0 <= self.session_arrivals_per_s < math.inf:
             raise SpecError("session_arrivals_per_s is finite and >= 0.", field="policy")
+        if self.branches < 1 or (frozen is not None and self.branches > 1):
+            raise SpecError("branches is at least 1, and 1 for frozen contexts.", field="branches")
         if frozen is not None and self.session_arrivals_per_s > 0:
             raise SpecError(
                 "frozen contexts need a closed population.", field="frozen_context_tokens"

@@ -42,6 +42,9 @@ def run_draws(case: SimulationCase, turns: int, rng: np.random.Generator) -> Dra
     gaps_s = np.full(1, np.inf)
     if case.session_arrivals_per_s > 0:
         gaps_s = rng.exponential(1.0 / case.session_arrivals_per_s, size)
+    branch = np.zeros(size, dtype=np.int64)
+    if case.branches > 1:
+        branch = rng.integers(0, case.branches, size)
     return Draws(
         new_tokens=np.stack([whole(laws.new_tokens, size, rng) for laws in classes]),
         output_tokens=np.stack([whole(laws.output_tokens, size, rng) for laws in classes]),
@@ -50,6 +53,7 @@ def run_draws(case: SimulationCase, turns: int, rng: np.random.Generator) -> Dra
         reset_kept_tokens=np.asarray([laws.reset_kept_tokens for laws in classes], dtype=np.int64),
         first_tokens=np.stack([whole(laws.first_tokens, size, rng) + extra for laws in classes]),
         turns=np.stack([whole(laws.turns, size, rng) for laws in classes]),
+        branch=branch,
         agents=np.stack([_agents(laws, size, rng) for laws in classes]),
         agent_kind=agent_kind,
         arrival_gap_s=gaps_s,

@@ -30,7 +30,7 @@ class ScenarioCase:
     ranks, gpus, concurrency : int
         Data-parallel ranks, accelerators and live sessions of the replica [1].
     tree_factor : float
-        Live tokens of a session tree per token of a prompt; memory is divided by it [1].
+        Live tokens of a session tree over those of its branches; memory is divided by it [1].
     """
 
     case: SimulationCase
@@ -60,9 +60,9 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
 
     Notes
     -----
-    A session tree holds more live tokens than a prompt reads. It is simulated as one stream of
-    prompts, in a memory divided by tree over prompt: the live share of the memory is right, a
-    running request pins its whole tree. Models with a recurrent state resume only where their
+    A session tree holds more live tokens than a prompt reads: it is simulated as that many
+    branches, one of which a turn goes on with. What rounding to whole branches leaves over
+    divides the memory. Models with a recurrent state resume only where their
     last turn ended.
     """
     if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
@@ -79,7 +79,9 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
             f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
             details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
         )
-    factor = max(workload.tree_tokens_mean / workload.request_tokens_mean, 1.0)
+    tree = max(workload.tree_tokens_mean / workload.request_tokens_mean, 1.0)
+    branches = round(tree)
+    factor = tree / branches
     hybrid = budget.blocks_per_resume_point > 0
     state = StateRule()
     tokens = budget.usable_kv_tokens / ranks
@@ -95,7 +97,7 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
         name=f"{budget.model} on {budget.node}",
         step_law=engine_law(resolved.model, resolved.node, deployment),
         kv_tokens=tokens / factor,
-        sessions=session_laws(workload),
+        sessions=session_laws(workload, branches),
         concurrency=per_rank,
         shared_prefix_tokens=round(workload.shared_prefix_tokens),
         max_context_tokens=min(workload.max_context_tokens, budget.max_model_len),
@@ -103,6 +105,7 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
         tier=_tier(resolved, budget, factor),
         state=state,
         prefix_caching=deployment.prefix_caching,
+        branches=branches,
     )
     return ScenarioCase(
         case=case,

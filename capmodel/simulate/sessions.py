@@ -87,9 +87,26 @@ def begin_session(draws: Draws, state: State, slot: int) -> None:
     number = state.tally[NEXT_SESSION] % draws.turns.shape[1]
     state.tally[NEXT_SESSION] += 1
     state.entry[slot] = new_entry(state, slot)
+    others = state.other_entry.shape[0] // state.entry.shape[0]
+    for place in range(slot * others, (slot + 1) * others):
+        state.other_entry[place] = new_entry(state, slot)
+        state.other_context[place] = 0
     state.turn[slot] = 0
     state.turns[slot] = draws.turns[state.kind[slot], number]
     state.context[slot] = 0
+
+
+@compiled
+def switch_branch(settings: Settings, state: State, slot: int, branch: int) -> None:
+    """Go on with another of a session's contexts; the last one stays as it is."""
+    if branch == 0:
+        return
+    place = slot * (settings.branches - 1) + branch - 1
+    entry, context = state.entry[slot], state.context[slot]
+    state.entry[slot] = state.other_entry[place]
+    state.context[slot] = state.other_context[place]
+    state.other_entry[place] = entry
+    state.other_context[place] = context
 
 
 @compiled
@@ -99,6 +116,8 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
     number = state.tally[NEXT_TURN] % draws.new_tokens.shape[1]
     state.tally[NEXT_TURN] += 1
     state.turn[slot] += 1
+    if slot < settings.sessions:
+        switch_branch(settings, state, slot, draws.branch[number])
     entry = state.entry[slot]
     before = state.context[slot]
     output = draws.output_tokens[kind, number]
@@ -106,7 +125,7 @@ def arrive(settings: Settings, draws: Draws, state: State, slot: int) -> None:
     kept = before
     if settings.frozen:
         kept = max(before - new - output, 0)
-    elif state.turn[slot] == 1:
+    elif before == 0:
         new = draws.first_tokens[kind, number]
     elif draws.reset_tokens[kind, number] > 0:
         new = draws.reset_tokens[kind, number]
@@ -147,10 +166,14 @@ def delegate(settings: Settings, draws: Draws, state: State, slot: int, agents: 
 @compiled
 def end_session(settings: Settings, draws: Draws, state: State, slot: int, think_s: float) -> None:
     """Leave the session's blocks behind, and say who comes next on its slot."""
-    entry = state.entry[slot]
-    state.owner[entry] = -1
-    recycle_if_gone(state, entry)
+    state.owner[state.entry[slot]] = -1
+    recycle_if_gone(state, state.entry[slot])
     state.tally[LIVE_TOKENS] -= state.prompt[slot] + state.output[slot]
+    others = settings.branches - 1
+    for place in range(slot * others, (slot + 1) * others):
+        state.owner[state.other_entry[place]] = -1
+        recycle_if_gone(state, state.other_entry[place])
+        state.tally[LIVE_TOKENS] -= state.other_context[place]
     state.context[slot] = 0
     now_s = state.clock[NOW]
     if slot >= settings.sessions:

@@ -56,6 +56,7 @@ def run_settings(case: SimulationCase) -> Settings:
         sessions=case.concurrency,
         slots=slots,
         agents=max(agents, 1),
+        branches=case.branches,
         open_arrivals=case.session_arrivals_per_s > 0,
         longest_prefix_first=case.policy == "longest_prefix",
         block_tokens=block,
@@ -119,7 +120,10 @@ def start_state(
         return state
     state.entry[:slots] = np.arange(1, slots + 1)
     state.owner[1 : slots + 1] = np.arange(slots)
-    state.tally[SPARE_ENTRIES] -= slots
+    others = slots * (case.branches - 1)
+    state.other_entry[:others] = np.arange(slots + 1, slots + others + 1)
+    state.owner[slots + 1 : slots + others + 1] = np.repeat(np.arange(slots), case.branches - 1)
+    state.tally[SPARE_ENTRIES] -= slots + others
     state.tally[NEXT_SESSION] = slots
     for slot in range(slots):
         laws = classes[state.kind[slot]][1]
@@ -132,6 +136,10 @@ def start_state(
             if done < turns and contexts[-1] < settings.limit_tokens:
                 state.turn[slot], state.turns[slot] = done, turns
                 state.context[slot] = int(contexts[-1])
+                for branch in range(case.branches - 1):
+                    own = int(session_midway(laws, rng)[2][-1])
+                    place = slot * (case.branches - 1) + branch
+                    state.other_context[place] = min(own, settings.limit_tokens - 2)
         state.ready_s[slot] = sample(laws.think_time, 1, rng)[0] * rng.random()
     if state.context.max() > settings.limit_tokens - 2:
         raise SpecError(
@@ -139,10 +147,12 @@ def start_state(
             f"{settings.limit_tokens}.",
             field="frozen_context_tokens",
         )
-    state.tally[LIVE_TOKENS] = int(state.context.sum())
+    state.tally[LIVE_TOKENS] = int(state.context.sum() + state.other_context.sum())
     # What an infinite cache would hold, also where the real one begins empty.
     entries = state.entry[:slots]
     state.kept[entries] = full_cache_blocks(settings, state.context[:slots])
+    aside = state.other_entry[:others]
+    state.kept[aside] = full_cache_blocks(settings, state.other_context[:others])
     # A sorted list is a heap.
     state.thinking[:slots] = np.argsort(state.ready_s[:slots], kind="stable")
     state.tally[N_THINKING] = slots
@@ -163,7 +173,8 @@ def full_cache_blocks(settings: Settings, tokens: IntArray) -> IntArray:
 
 def fill_cache(settings: Settings, state: State) -> None:
     """Cache the sessions that return soonest, as far as both tiers reach."""
-    soonest = state.thinking[: state.tally[N_THINKING]]
+    soonest = [int(state.entry[slot]) for slot in state.thinking[: state.tally[N_THINKING]]]
+    soonest += [int(entry) for entry in state.other_entry if entry > 0]
     tiers = (
         (state.blocks, state.older, state.newer, settings.capacity_blocks),
         (state.tier_kept, state.tier_older, state.tier_newer, settings.tier_blocks),
@@ -171,8 +182,7 @@ def fill_cache(settings: Settings, state: State) -> None:
     for number, (blocks, older, newer, capacity) in enumerate(tiers):
         room = capacity
         held = []
-        for slot in soonest:
-            entry = int(state.entry[slot])
+        for entry in soonest:
             blocks[entry] = min(room, int(state.kept[entry]))
             room -= int(blocks[entry])
             if blocks[entry] > 0:

@@ -58,6 +58,7 @@ class Settings(NamedTuple):
     sessions: int
     slots: int  # sessions and the sub-agents they may have at once
     agents: int  # most sub-agents of a session at once
+    branches: int  # contexts of a session; a turn goes on with one of them
     open_arrivals: bool
     longest_prefix_first: bool
     block_tokens: int
@@ -91,6 +92,7 @@ class Draws(NamedTuple):
     reset_kept_tokens: IntArray  # one value per class
     first_tokens: IntArray
     turns: IntArray
+    branch: IntArray  # 0 where a turn goes on in the branch of the last one
     agents: IntArray  # sub-agents that a turn starts
     agent_kind: IntArray  # their class, one value per class
     arrival_gap_s: FloatArray
@@ -123,6 +125,9 @@ class State(NamedTuple):
     first_token_s: FloatArray
     ready_s: FloatArray
     pending: IntArray
+    # per slot and further branch
+    other_entry: IntArray
+    other_context: IntArray
     # orders of slots
     running: IntArray
     waiting: IntArray
@@ -181,9 +186,10 @@ def joined(parts: Sequence[Records]) -> Records:
 def empty_state(settings: Settings, turns: int) -> State:
     """Return a state for `turns` turns: an empty cache, every slot idle before its first turn."""
     slots = settings.slots
-    # A dead entry holds a block, and a turn leaves at most two behind: its session's, a cut tail.
-    dead = min(settings.capacity_blocks + settings.tier_blocks, 2 * (turns + slots))
-    entries = 2 + 2 * slots + dead
+    # A dead entry holds a block, and a turn leaves few behind: its session's branches, a cut tail.
+    left = (1 + settings.branches) * (turns + slots)
+    dead = min(settings.capacity_blocks + settings.tier_blocks, left)
+    entries = 2 + 2 * slots * settings.branches + dead
 
     def ints(size: int) -> IntArray:
         return np.zeros(size, dtype=np.int64)
@@ -199,6 +205,8 @@ def empty_state(settings: Settings, turns: int) -> State:
         steps_left=ints(slots), looked_up=ints(slots), hbm_hit=ints(slots), tier_hit=ints(slots),
         ceiling=ints(slots), arrival_s=floats(slots), first_token_s=floats(slots),
         ready_s=floats(slots), pending=ints(slots),
+        other_entry=ints(slots * (settings.branches - 1)),
+        other_context=ints(slots * (settings.branches - 1)),
         running=ints(slots), waiting=ints(slots), loading=ints(slots), thinking=ints(slots),
         asleep=ints(slots),
         owner=np.full(entries, -1, dtype=np.int64), blocks=ints(entries), kept=ints(entries),

@@ -23,7 +23,7 @@ def session_shape() -> dict[str, Any]:
     return shape
 
 
-def session_laws(workload: Workload) -> SessionLaws:
+def session_laws(workload: Workload, branches: int = 1) -> SessionLaws:
     """Return session laws whose turns have the workload's mean prompt and ceiling.
 
     Parameters
@@ -31,6 +31,9 @@ def session_laws(workload: Workload) -> SessionLaws:
     workload : Workload
         Moments of requests; the spread of the contexts follows `tree_tokens_cv`, because that is
         what decides how often the live contexts exceed the budget.
+
+    branches : int
+        Contexts of a session; one turn in `branches` goes on with a given one [1].
 
     Returns
     -------
@@ -43,7 +46,7 @@ def session_laws(workload: Workload) -> SessionLaws:
     with prompt w, output o and new tokens m = (1 - H) w per turn, a turn is a renewal with
     probability ``q = (m + o) / (w + o)``, whatever the split of m between renewals and growth.
     Growth takes its share g of m: ``u = g m / (1 - q)`` and ``L0 = (1 - g) m / q``. Renewals beyond
-    the session ends, ``q - 1/K``, are resets that keep nothing private.
+    the session ends, ``q - b/K`` with b branches, are resets that keep nothing private.
     Exact for: the mean prompt and the ceiling with geometric ages. Approximate for: ages drawn as
     a lognormal of the same mean and cv 1, and contexts cut at the longest prompt (within 5%).
     """
@@ -52,7 +55,8 @@ def session_laws(workload: Workload) -> SessionLaws:
     output = workload.output_tokens_mean
     fresh = (1.0 - workload.theoretical_hit_rate) * workload.request_tokens_mean
     renewal = min((fresh + output) / (prompt + output), 1.0)
-    ends = min(1.0 / workload.turns_mean, renewal)
+    # A branch sees every end of its session, but only its share of the turns.
+    ends = min(branches / workload.turns_mean, renewal)
     growth_share = float(shape["growth_share_of_misses"]["value"]) if renewal < 1.0 else 0.0
     growth = growth_share * fresh / (1.0 - renewal) if renewal < 1.0 else 1.0
     first = max((1.0 - growth_share) * fresh / renewal, 1.0)
@@ -62,7 +66,7 @@ def session_laws(workload: Workload) -> SessionLaws:
         medians=tuple(float(median) for median in parts["medians"]),
         sigmas=tuple(parts["sigmas"]),
     )
-    turns = 1.0 / ends
+    turns = branches / ends
     first_law = LognormalMixture.from_mean_cv(
         first, _first_cv(workload, first, growth + output, renewal)
     )

@@ -16,6 +16,7 @@ from capmodel.simulate.state import (
     DELEGATING,
     EVICTABLE,
     FREE,
+    LIVE_TOKENS,
     LOADING,
     N_DELEGATING,
     N_LOADING,
@@ -121,6 +122,10 @@ def balanced(settings: Settings, state: State) -> None:
         entry = state.newer[entry]
     assert idle == state.tally[EVICTABLE]
     assert state.tier_kept.sum() == state.tally[TIER_USED] <= settings.tier_blocks
+    live = state.context.sum() + state.other_context.sum()
+    busy = np.isin(state.phase, [WAITING, LOADING, PREFILLING, DECODING])
+    live += (state.prompt - state.context)[busy].sum()
+    assert live == state.tally[LIVE_TOKENS]
     number = np.bincount(state.phase, minlength=7)
     assert number[THINKING] == state.tally[N_THINKING]
     assert number[WAITING] == state.tally[N_WAITING]
@@ -162,6 +167,12 @@ VARIANTS: dict[str, SimulationCase] = {
     ),
     "frozen": replace(CASE, concurrency=12, frozen_context_tokens=(45_000.0,) * 12),
     "sub-agents": replace(CASE, concurrency=10, sessions=replace(CASE.sessions, agents=HELPERS)),
+    "branches": replace(
+        CASE,
+        concurrency=7,
+        branches=3,
+        tier=Tier(tokens=7e5, bytes_per_token=70272, bytes_per_s=2e10),
+    ),
     "open": replace(CASE, concurrency=10, session_arrivals_per_s=0.03),
     "longest prefix": replace(CASE, concurrency=14, policy="longest_prefix"),
     "no prefix cache": replace(CASE, concurrency=6, prefix_caching=False),

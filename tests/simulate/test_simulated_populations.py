@@ -50,6 +50,20 @@ def test_parallel_sub_agents_take_memory_from_their_session() -> None:
     assert with_helpers.by_class[0].reusable < alone.by_class[0].reusable
 
 
+def test_branches_are_live_but_not_pinned() -> None:
+    laws = published_case(DEEPSEEK, concurrency=1).classes()[0][1]
+    case = replace(published_case(DEEPSEEK, concurrency=6), kv_tokens=2e6)
+    one = simulate(case, turns=6000, seeds=2)
+    two = simulate(
+        replace(case, branches=2, sessions=replace(laws, turns=laws.turns.scaled(2.0))),
+        turns=6000,
+        seeds=2,
+    )
+    live = (one.composition.live_tokens_over_budget, two.composition.live_tokens_over_budget)
+    assert live[1] == pytest.approx(2 * live[0], rel=0.2)
+    assert two.composition.pinned_share == pytest.approx(one.composition.pinned_share, rel=0.2)
+
+
 def test_an_open_stream_keeps_littles_law() -> None:
     case = replace(
         published_case(LLAMA, concurrency=64), session_arrivals_per_s=0.02, max_context_tokens=1e6
@@ -99,6 +113,8 @@ def test_what_is_not_simulated_is_refused() -> None:
     case = published_case(DEEPSEEK, concurrency=2)
     with pytest.raises(SpecError, match="first_come or longest_prefix"):
         replace(case, policy="priority")  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="branches"):
+        replace(case, branches=0)
     with pytest.raises(SpecError, match="finite"):
         replace(case, session_arrivals_per_s=-1.0)
     with pytest.raises(SpecError, match="closed population"):

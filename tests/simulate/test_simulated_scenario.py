@@ -16,13 +16,14 @@ from capmodel.simulate.scenario_case import scenario_case
 from capmodel.simulate.workload_laws import session_laws, session_shape
 
 
-@pytest.mark.parametrize("name", ["agentic-coding", "8k1k"])
-def test_sessions_have_the_workloads_moments(name: str) -> None:
+@pytest.mark.parametrize(("name", "branches"), [("agentic-coding", 2), ("8k1k", 1)])
+def test_sessions_have_the_workloads_moments(name: str, branches: int) -> None:
     workload = load_workload(name)
     case = replace(
         published_case("kimi-k3-8xB300", concurrency=20),
-        sessions=session_laws(workload),
-        kv_tokens=1e9,
+        sessions=session_laws(workload, branches),
+        branches=branches,
+        kv_tokens=1e8,
         shared_prefix_tokens=0,
         max_context_tokens=workload.max_context_tokens,
         block_tokens=16,
@@ -35,6 +36,9 @@ def test_sessions_have_the_workloads_moments(name: str) -> None:
     assert output == pytest.approx(workload.output_tokens_mean, rel=0.04)
     assert result.hit_rate.theoretical == pytest.approx(workload.theoretical_hit_rate, abs=0.004)
     assert result.hit_rate.reusable in (0.0, 1.0)  # nothing to reuse, or all of it found
+    live = 20 * branches * (workload.request_tokens_mean + workload.output_tokens_mean)
+    if branches > 1:  # a session of one turn holds nothing while it thinks
+        assert result.composition.live_tokens_over_budget == pytest.approx(live / 1e8, rel=0.12)
 
 
 def test_the_shape_constants_have_a_source_and_an_interval() -> None:
@@ -52,6 +56,8 @@ def test_a_hybrid_model_pays_for_its_state() -> None:
     assert case.state.resume == "turn_end"
     assert case.block_tokens == budget.block_tokens == 1536
     per_request = budget.resident_blocks_per_live_request * 1536
+    tree = resolved.workload.tree_tokens_mean / resolved.workload.request_tokens_mean
+    assert case.branches * described.tree_factor == pytest.approx(tree)
     assert case.state.running_tokens * described.tree_factor == pytest.approx(per_request, abs=2)
     assert case.kv_tokens * described.tree_factor == pytest.approx(budget.kv_blocks * 1536)
 
