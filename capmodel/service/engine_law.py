@@ -222,7 +222,7 @@ class _Builder:
 
     def _experts(self, block: MixtureOfExperts, routed: float, active: float) -> None:
         layout, stored = self.layout, self.precision.routed_experts
-        path = self.roof.path(stored)
+        path = self.roof.path(stored, latent=block.latent_size is not None)
         # Tokens of all data-parallel ranks meet at the experts, which all ranks together hold.
         flop = 2.0 * active * layout.dp / layout.expert_ranks / layout.pp
         held = routed * number_format(stored).bytes_per_element / layout.expert_ranks

@@ -55,11 +55,23 @@ class Roofline:
     accelerator: Accelerator
     engine: str
 
-    def path(self, format_name: str) -> str:
-        """Kernel family that computes a stored format here, such as ``"w4a16"``."""
+    def path(self, format_name: str, *, latent: bool = False) -> str:
+        """Kernel family that computes a stored format here, such as ``"w4a16"``.
+
+        Parameters
+        ----------
+        format_name : str
+            Format the weights are stored in.
+        latent : bool
+            Whether they are routed experts behind a latent projection.
+        """
         table = efficiencies("engines")
-        choices = table["paths"].get(_family(format_name), {"default": "bf16"})
-        path: str = choices.get(self.engine, choices.get("default", "bf16"))
+        family = _family(format_name)
+        choices = dict(table["paths"].get(family, {"default": "bf16"}))
+        if latent:
+            choices |= table["latent_paths"].get(family, {})
+        vendor = f"{self.engine}_{self.accelerator.vendor.casefold()}"
+        path: str = choices.get(vendor) or choices.get(self.engine) or choices["default"]
         unit = table["requires"].get(path, table["units"][path])
         wide: str = table["weight_only"].get(path, path)
         return path if unit in self.accelerator.flop_per_s else wide
