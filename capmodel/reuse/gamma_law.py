@@ -16,16 +16,19 @@ from ..normal import cdf
 FloatArray = npt.NDArray[np.float64]
 
 
+_REACH = 8.0
+_STEPS = 1 << 16
+
+
 @cache
-def _normal_table() -> tuple[FloatArray, FloatArray]:
-    score = np.linspace(-8.0, 8.0, 4097)
-    return score, cdf(score)
+def _normal_table() -> FloatArray:
+    return cdf(np.linspace(-_REACH, _REACH, _STEPS + 1))
 
 
 def tabulated_cdf(y: FloatArray) -> FloatArray:
-    """Standard normal distribution function by linear interpolation, to 5e-7 [1]."""
-    score, chance = _normal_table()
-    return np.interp(y, score, chance)
+    """Standard normal distribution function at the nearest of 65,537 points, to 5e-5 [1]."""
+    place = np.clip((y + _REACH) * (_STEPS / (2.0 * _REACH)) + 0.5, 0.0, _STEPS)
+    return np.asarray(_normal_table().take(place.astype(np.intp)))
 
 
 def gamma_shape(mean: npt.ArrayLike, variance: npt.ArrayLike) -> FloatArray:
@@ -46,7 +49,7 @@ def gamma_cdf(x: FloatArray, mean: FloatArray, shape: FloatArray) -> FloatArray:
     Notes
     -----
     (G/mean)^(1/3) is near Normal(1 - 1/(9k), 1/(9k)). Approximate for: small shapes; the
-    distribution function is off by at most 0.01 from k = 0.5 on.
+    distribution function is off by at most 0.05 at k = 0.5, 0.013 at 1, 0.004 from 2 on.
 
     References
     ----------
