@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import SpecError
 from ..spec.deployment import Deployment
@@ -16,7 +16,7 @@ from .overhead import Overhead, overhead
 from .pages import PagePlan
 from .params import parameters
 from .recorded_build import RecordedBuild, recorded_build, with_recipe
-from .stages import stage_layers
+from .stages import layer_kinds, stage_layers
 from .weights import WeightBytes, rank_weights
 
 # Logs print available memory to two decimals.
@@ -31,6 +31,7 @@ class _Stage:
     loaded_bytes: float
     plan: PagePlan
     available_bytes: float
+    bytes_per_token: float
 
     @property
     def blocks(self) -> int:
@@ -81,9 +82,11 @@ def kv_budget(
     tokens, most = _reported_tokens(plan, blocks, longest, deployment)
     live = concurrency or 1
     per_rank = math.ceil(live / deployment.dp)
-    counts = parameters(model)
+    kinds = replace(model, layers=layer_kinds(model.layers))
+    counts = parameters(kinds)
     usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
     ranges = _intervals(tight, beside, longest, deployment)
+    warnings += limits.layout_warnings(kinds, deployment)
     warnings += limits.draft_warnings(model, deployment)
     warnings += limits.state_warnings(plan, blocks, node, deployment)
     if shortfall > 0:
@@ -99,8 +102,8 @@ def kv_budget(
         weights_bytes_per_gpu=tight.loaded_bytes,
         overhead_bytes_per_gpu=beside.total,
         available_kv_bytes_per_gpu=max(0.0, tight.available_bytes),
-        kv_bytes_per_token=max(_stage_bytes_per_token(model, deployment)),
-        state_bytes_per_sequence=kv_layout.state_bytes_per_sequence(model, deployment),
+        kv_bytes_per_token=max(s.bytes_per_token for s in stages),
+        state_bytes_per_sequence=kv_layout.state_bytes_per_sequence(kinds, deployment),
         block_tokens=plan.block_tokens,
         kv_blocks=blocks,
         block_bytes=plan.block_bytes,
@@ -111,12 +114,10 @@ def kv_budget(
         blocks_per_request=per_request,
         resident_blocks_per_live_request=plan.resident_blocks,
         blocks_per_resume_point=plan.state_groups,
-        kv_replication=kv_layout.kv_replication(model, deployment),
-        unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(model, deployment),
-        offload_bytes_per_token=sum(_stage_bytes_per_token(model, deployment))
-        * deployment.tp
-        / node.nodes,
-        offload_bytes_per_resume_point=kv_layout.recurrent_bytes_per_sequence(model, deployment)
+        kv_replication=kv_layout.kv_replication(kinds, deployment),
+        unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(kinds, deployment),
+        offload_bytes_per_token=sum(s.bytes_per_token for s in stages) * deployment.tp / node.nodes,
+        offload_bytes_per_resume_point=kv_layout.recurrent_bytes_per_sequence(kinds, deployment)
         * deployment.tp
         / node.nodes,
         total_params=counts.total,
@@ -146,29 +147,27 @@ def _stages(
     overhead_bytes: float,
     build: RecordedBuild | None,
 ) -> list[_Stage]:
-    plans = layouts.page_plans(model, deployment, node.accelerator)
-    layers = stage_layers(model, deployment.pp)
+    held_by_stage = stage_layers(model, deployment.pp)
+    kinds = replace(model, layers=layer_kinds(model.layers))
     stages = []
-    for number, (plan, held) in enumerate(zip(plans, layers, strict=True)):
-        weights = rank_weights(
-            model, deployment, held, first=number == 0, last=number == deployment.pp - 1
-        )
+    for number, held in enumerate(held_by_stage):
+        last = number == deployment.pp - 1
+        plan = layouts.stage_plan(kinds, held, deployment, node.accelerator, last=last)
+        weights = rank_weights(kinds, deployment, held, first=number == 0, last=last)
         loaded = build.weights_bytes if build else weights.total
         available = _available_bytes(node, deployment, loaded + overhead_bytes)
         if deployment.available_kv_gib is not None:
             available = deployment.available_kv_gib * GIB
         stages.append(
-            _Stage(weights=weights, loaded_bytes=loaded, plan=plan, available_bytes=available)
+            _Stage(
+                weights=weights,
+                loaded_bytes=loaded,
+                plan=plan,
+                available_bytes=available,
+                bytes_per_token=layouts.stage_bytes_per_token(kinds, held, deployment, last=last),
+            )
         )
     return stages
-
-
-def _stage_bytes_per_token(model: Model, deployment: Deployment) -> list[float]:
-    stages = stage_layers(model, deployment.pp)
-    return [
-        layouts.stage_bytes_per_token(model, held, deployment, last=number == len(stages) - 1)
-        for number, held in enumerate(stages)
-    ]
 
 
 def _available_bytes(node: Node, deployment: Deployment, taken_bytes: float) -> float:

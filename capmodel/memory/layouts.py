@@ -23,7 +23,7 @@ def page_plans(model: Model, deployment: Deployment, accelerator: Accelerator) -
     """Return the block geometry of each pipeline stage."""
     stages = stage_layers(model, deployment.pp)
     return [
-        _stage_plan(model, stage, deployment, accelerator, last=number == len(stages) - 1)
+        stage_plan(model, stage, deployment, accelerator, last=number == len(stages) - 1)
         for number, stage in enumerate(stages)
     ]
 
@@ -76,7 +76,7 @@ def _counts(
     return counts
 
 
-def _stage_plan(
+def stage_plan(
     model: Model,
     stage: tuple[LayerGroup, ...],
     deployment: Deployment,
@@ -84,6 +84,7 @@ def _stage_plan(
     *,
     last: bool,
 ) -> PagePlan:
+    """Return the block geometry of one pipeline stage."""
     classes = layer_classes(model, stage, deployment, last=last)
     step = engine_defaults.max_num_batched_tokens(deployment, accelerator)
     block = engine_defaults.block_tokens(model, deployment)

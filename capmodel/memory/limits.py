@@ -67,6 +67,19 @@ def state_warnings(plan: PagePlan, blocks: int, node: Node, deployment: Deployme
     ]
 
 
+def layout_warnings(model: Model, deployment: Deployment) -> list[str]:
+    """Return a warning where tensor parallelism does not divide the attention heads."""
+    heads = {
+        count
+        for group in model.layers
+        if (count := getattr(group.mixer, "query_heads", 0)) % deployment.tp
+    }
+    if not heads:
+        return []
+    counts = ", ".join(map(str, sorted(heads)))
+    return [f"tp {deployment.tp} does not divide the {counts} attention heads; engines refuse it."]
+
+
 def refuses_long_requests(deployment: Deployment) -> bool:
     """Return whether the engine will not start when one request of maximal length does not fit."""
     return deployment.engine in ("vllm", "atom")

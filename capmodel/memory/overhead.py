@@ -89,7 +89,7 @@ def _parts(
         return {**taken, "buffers": _bytes("engine_buffers", edge)}
     parts["context"] = _bytes("context", edge)
     if deployment.gpus > 1:
-        parts["communication"] = _bytes("communication", edge)
+        parts["communication"] = _communication_bytes(deployment, accelerator, edge)
     parts["activations"] = activation_peak_bytes(model, deployment, accelerator, edge)
     counted_since = _table()["graphs"]["counted_since"]
     if not engine_defaults.is_before(deployment.engine_version, counted_since):
@@ -97,6 +97,15 @@ def _parts(
     if any(_has_indexer(group.mixer) for group in model.layers):
         parts["index_workspace"] = _bytes("sparse_index_workspace", edge)
     return parts
+
+
+def _communication_bytes(deployment: Deployment, accelerator: Accelerator, edge: str) -> float:
+    """Buffers of collectives, by build and by whether the ranks share a machine [bytes]."""
+    rule = _table()["communication"]
+    if engine_defaults.is_before(deployment.engine_version, rule["early"]["before"]):
+        return parse_bytes(rule["early"][edge], "communication")
+    several = deployment.gpus > accelerator.gpus_per_node
+    return parse_bytes(rule["machines" if several else "one_machine"][edge], "communication")
 
 
 def _graph_bytes(
