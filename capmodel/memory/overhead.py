@@ -94,6 +94,8 @@ def _parts(
     counted_since = _table()["graphs"]["counted_since"]
     if not engine_defaults.is_before(deployment.engine_version, counted_since):
         parts["graphs"] = _graph_bytes(model, deployment, accelerator, edge)
+    if deployment.engine == "atom":
+        parts["buffers"] = _bytes("atom_buffers", edge)
     if any(_has_indexer(group.mixer) for group in model.layers):
         parts["index_workspace"] = _bytes("sparse_index_workspace", edge)
     return parts

@@ -193,3 +193,15 @@ def test_a_window_models_logged_tokens_changed_with_the_release() -> None:
     new = budget_of("gemma-4-31b", **fields, engine_version="0.21.0").kv_tokens
     assert old == pytest.approx(55_000, rel=0.02)
     assert new == pytest.approx(525_000, rel=0.02)
+
+
+@pytest.mark.parametrize(("drafts", "gib"), [(2, 16.61), (7, 16.97)])
+def test_what_one_million_token_request_of_k3_with_its_drafter_needs(
+    drafts: int, gib: float
+) -> None:
+    # Engines' own messages: 16.61 GiB wanted with two draft tokens, 16.9 with more.
+    budget = budget_of(
+        "kimi-k3", kv_dtype="fp8", speculation=Speculation(name="dspark", draft_tokens=drafts)
+    )
+    needed = budget.blocks_per_request * budget.block_bytes / 2**30
+    assert needed == pytest.approx(gib, abs=0.005)
