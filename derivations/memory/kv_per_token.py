@@ -73,13 +73,13 @@ def proof(step: Steps) -> Iterator[Claim]:
         mixer = GroupedQueryAttention(query_heads=64, kv_heads=2**x, head_dim=width, **more)
         return parts(mixer, deployed(2**y, dtype))
 
-    part_names = (LAYOUT + "cache_parts", LAYOUT + "_grouped_query", LAYOUT + "kv_element_bytes")
+    part_names = (LAYOUT + "cache_parts", LAYOUT + "kv_element_bytes")
     for dtype, size in (("bf16", 2), ("fp8", 1)):
         yield Claim(text=f"grouped-query bytes of a token, {dtype}", rises=(d,),
                     formula=2 * sp.ceiling(2**a / 2**b) * d * size, domain=grid,
                     implements=part_names, code=lambda *v, k=dtype: grouped(*v, k)[0].bytes_per_token)  # fmt: skip
     yield Claim(text="copies of grouped-query heads", formula=sp.Max(1, 2 ** (b - a)), domain=grid,
-                implements=part_names, code=lambda *v: grouped(*v)[0].copies)  # fmt: skip
+                implements=part_names, code=lambda *v: grouped(*v,)[0].copies)  # fmt: skip
     iw = sp.symbols("d_i", positive=True, integer=True)
     index = {iw: WIDE}
 
@@ -101,17 +101,17 @@ def proof(step: Steps) -> Iterator[Claim]:
                                 qk_nope_head_dim=128, qk_rope_head_dim=rope, v_head_dim=128, **more)  # fmt: skip
         return parts(mixer, deployed(2**y, dtype, engine=engine))
 
-    names = (LAYOUT + "cache_parts", LAYOUT + "_latent")
+    names = (LAYOUT + "cache_parts",)
     for dtype, size in (("bf16", 2), ("fp8", 1)):
         yield Claim(text=f"latent bytes of a token, {dtype}", formula=(r + dr) * size, domain=mla,
                     implements=names, code=lambda *v, k=dtype: latent(*v, k)[0].bytes_per_token)  # fmt: skip
     yield Claim(text="copies of a latent", formula=2**b, domain=mla, implements=names,
-                code=lambda *v: latent(*v)[0].copies)  # fmt: skip
+                code=lambda *v: latent(*v,)[0].copies)  # fmt: skip
     yield Claim(text="record of a sparse fp8 latent: values, four scales, rope in bf16",
                 formula=r + 16 + 2 * dr, domain=mla, implements=names,
                 code=lambda *v: latent(*v, "fp8", indexer=indexer(128))[0].bytes_per_token)  # fmt: skip
     yield Claim(text="fp8 index key with its scale", formula=iw + 4, domain=mla | index,
-                implements=(*names, LAYOUT + "_index_key_bytes"),
+                implements=(*names,),
                 code=lambda x, y, z, w: latent(x, y, z, indexer=indexer(w))[1].bytes_per_token)  # fmt: skip
 
     # -- compressed
@@ -127,7 +127,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         return parts(mixer, deployed(8, dtype))
 
     entry = d + rope + 8  # d - d_p plain bytes, 2 d_p of rope, one scale byte per 64 values of 512
-    names = (LAYOUT + "cache_parts", LAYOUT + "_compressed", LAYOUT + "compressed_entry_bytes")
+    names = (LAYOUT + "cache_parts", LAYOUT + "compressed_entry_bytes")
     for text, formula, at, dtype in (
         ("window of fp8 entries", entry, 0, "fp8"), ("compressed fp8 entries", entry / ratio, 1, "fp8"),
         ("compressed index keys", (iw + 4) / ratio, 2, "fp8"), ("window of bf16 entries", 2 * d, 0, "bf16"),
@@ -135,7 +135,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         yield Claim(text=text, formula=formula, domain=squeezed, implements=names,
                     code=lambda *v, k=dtype, i=at: compressed(*v, k)[i].bytes_per_token)  # fmt: skip
     yield Claim(text="every rank holds a compressed vector whole", formula=8 + 0 * d, domain=squeezed,
-                implements=names, code=lambda *v: compressed(*v)[1].copies)  # fmt: skip
+                implements=names, code=lambda *v: compressed(*v,)[1].copies)  # fmt: skip
 
     # -- states
     h, dk, dv, nk, N, G, K, draft = sp.symbols("h d_k d_v n_k N G K s", positive=True, integer=True)
@@ -152,7 +152,7 @@ def proof(step: Steps) -> Iterator[Claim]:
          {h: heads_, d: WIDE, G: Draw(1, 8, whole=True), N: WIDE, K: conv},
          lambda p, q, u, v, k: Mamba2(heads=p, head_dim=q, groups=u, state_size=v, conv_kernel=k)),
     )
-    names = (LAYOUT + "cache_parts", LAYOUT + "_recurrent")
+    names = (LAYOUT + "cache_parts",)
     for name, elements, channels, dims, mixer in recurrent:
         for fmt, size in (("fp32", 4), ("bf16", 2)):
             def state(*v, mk=mixer, f=fmt):

@@ -68,11 +68,11 @@ def proof(step: Steps) -> Iterator[Claim]:
             GroupedQueryAttention(query_heads=a, kv_heads=b, head_dim=c, **more), width)  # fmt: skip
 
     yield Claim(text="grouped-query matrices", formula=grouped, domain=gqa, rises=(h, q, n, d),
-                implements=(*MIXER, "capmodel.memory.params:_grouped_query"),
-                code=lambda *v: mixed(*v).sharded)  # fmt: skip
+                implements=(*MIXER,),
+                code=lambda *v: mixed(*v,).sharded)  # fmt: skip
     yield Claim(text="matrices that follow the KV heads", formula=area((h, n * d), (h, n * d)),
-                domain=gqa, implements=(*MIXER, "capmodel.memory.params:_grouped_query"),
-                code=lambda *v: mixed(*v).key_value)  # fmt: skip
+                domain=gqa, implements=(*MIXER,),
+                code=lambda *v: mixed(*v,).key_value)  # fmt: skip
     for text, value, more in (
         ("output gate", area((h, q * d)), {"output_gate": True}),
         ("one projection for keys and values", -area((h, n * d)), {"shared_kv": True}),
@@ -83,7 +83,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         ("full norms", (q + n) * d, {"qk_norm": "full"}),
     ):
         yield Claim(text=f"grouped-query attention with {text}", formula=grouped + value, domain=gqa,
-                    implements=(*MIXER, "capmodel.memory.params:_grouped_query"),
+                    implements=(*MIXER,),
                     code=lambda *v, o=more: mixed(*v, **o).matmul + mixed(*v, **o).small)  # fmt: skip
     ih, iw = sp.symbols("h_i d_i", positive=True)
     index = {ih: HEADS, iw: WIDE}
@@ -93,13 +93,13 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     yield Claim(text="a block index: its queries, keys and norms", domain=gqa | index,
                 formula=area((h, ih * iw), (h, iw)) + 2 * iw,
-                implements=(*MIXER, "capmodel.memory.params:_grouped_query"),
+                implements=(*MIXER,),
                 code=lambda a, b, c, e, f, g: mixed(a, b, c, e, indexer=indexer(f, g)).replicated
                 + mixed(a, b, c, e, indexer=indexer(f, g)).small)  # fmt: skip
 
     mla = {h: HIDDEN, q: HEADS, ro: Draw(256, 1536, whole=True), r: Draw(128, 512, whole=True),
            dn: WIDE, dr: Draw(16, 64, whole=True), dv: WIDE}  # fmt: skip
-    names = (*MIXER, "capmodel.memory.params:_latent")
+    names = (*MIXER,)
 
     def latent(width, a, rank, kv, nope, rope, value, **more):
         return params.mixer_params(
@@ -107,11 +107,11 @@ def proof(step: Steps) -> Iterator[Claim]:
                             qk_rope_head_dim=rope, v_head_dim=value, **more), width)  # fmt: skip
 
     yield Claim(text="latent matrices by head", formula=per_head, domain=mla, implements=names,
-                code=lambda *v: latent(*v).sharded)  # fmt: skip
+                code=lambda *v: latent(*v,).sharded)  # fmt: skip
     yield Claim(text="latent matrices held whole", formula=low, domain=mla, implements=names,
-                code=lambda *v: latent(*v).replicated)  # fmt: skip
+                code=lambda *v: latent(*v,).replicated)  # fmt: skip
     yield Claim(text="latent norms", formula=ro + r, domain=mla, implements=names,
-                code=lambda *v: latent(*v).small)  # fmt: skip
+                code=lambda *v: latent(*v,).small)  # fmt: skip
     short = {s: v for s, v in mla.items() if s != ro}
     yield Claim(text="latent attention without a low-rank query", domain=short, implements=names,
                 formula=direct + area((h, r + dr)) + r,
@@ -145,7 +145,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                             ("small", 3 * p * K + q + p + d)):
             yield Claim(text=f"kimi delta {part}, gate of {'full' if wide else 'low'} rank",
                         formula=value, domain=kimi, implements=MIXER,
-                        code=lambda *v, f=kimi_params, o=part: getattr(f(*v), o))  # fmt: skip
+                        code=lambda *v, f=kimi_params, o=part: getattr(f(*v,), o))  # fmt: skip
     keys, values = nk * dk, q * dv
     gated = {h: HIDDEN, nk: HEADS, dk: WIDE, q: HEADS, dv: WIDE, K: conv}
     for part, value in (
@@ -191,8 +191,8 @@ def proof(step: Steps) -> Iterator[Claim]:
         for part, value in (("sharded", area((R, q * d), (q * d, o), (g * o, h))),
                             ("replicated", held + extra), ("small", R + d + q + tail)):
             yield Claim(text=f"compressed attention {part} {kind}", formula=value, domain=domain,
-                        implements=(*MIXER, "capmodel.memory.params:_compressed"),
-                        code=lambda *v, z=part, c=squeezed_params: getattr(c(*v), z))  # fmt: skip
+                        implements=(*MIXER,),
+                        code=lambda *v, z=part, c=squeezed_params: getattr(c(*v,), z))  # fmt: skip
 
     # 5. Feed-forward blocks and the whole stack.
     V, L = sp.symbols("V L", positive=True)
@@ -208,13 +208,13 @@ def proof(step: Steps) -> Iterator[Claim]:
     for part, value in (("routed", routed), ("routed_active", active), ("shared", m * h * si),
                         ("router", h * E)):
         yield Claim(text=f"routed block: {part}", formula=value, domain=moe, implements=names,
-                    code=lambda *v, z=part: getattr(block(*v), z))  # fmt: skip
+                    code=lambda *v, z=part: getattr(block(*v,), z))  # fmt: skip
     yield Claim(text="routed block: total", formula=routed + m * h * si + h * E, domain=moe,
                 implements=("capmodel.memory.params:FeedForwardParams.total",),
-                code=lambda *v: block(*v).total)  # fmt: skip
+                code=lambda *v: block(*v,).total)  # fmt: skip
     yield Claim(text="routed block: active", formula=active + m * h * si + h * E, domain=moe,
                 implements=("capmodel.memory.params:FeedForwardParams.matmul_active",),
-                code=lambda *v: block(*v).matmul_active)  # fmt: skip
+                code=lambda *v: block(*v,).matmul_active)  # fmt: skip
     wide = moe | {lat: Draw(128, 512, whole=True)}
     yield Claim(text="latent routed block", formula=E * m * lat * i + m * h * si + h * E + 2 * h * lat,
                 domain=wide, implements=names, code=lambda *v: block(*v[:6], latent_size=v[6]).total)  # fmt: skip
@@ -264,9 +264,9 @@ def proof(step: Steps) -> Iterator[Claim]:
                     code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).matmul)  # fmt: skip
     one = plain + 2 * h
     yield Claim(text="one layer", formula=one, domain=stack, implements=(count + "layer_params",),
-                code=lambda *v: params.layer_params(model(*v).layers[1], model(*v)))  # fmt: skip
+                code=lambda *v: params.layer_params(model(*v,).layers[1], model(*v,)))  # fmt: skip
     yield Claim(text="prediction modules", formula=2 * (one + 2 * h * h + 3 * h), domain=stack,
-                implements=(count + "mtp_params",), code=lambda *v: params.mtp_params(model(*v)))  # fmt: skip
+                implements=(count + "mtp_params",), code=lambda *v: params.mtp_params(model(*v,)))  # fmt: skip
     yield Claim(text="prediction modules with embeddings", domain=stack,
                 formula=2 * (one + 2 * h * h + 3 * h + 2 * V * h),
                 implements=(count + "mtp_params",),

@@ -71,7 +71,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         return flow.decode_s[0] * ((1 - busy) / step_s + busy * prefill_steps / seconds)
 
     yield Claim(text="a solved decode takes its steps", formula=N,
-                implements=("capmodel.network.amva:solve", "capmodel.network.amva:_flow",
+                implements=("capmodel.network.amva:solve",
                             "capmodel.network.amva:request_rate"),
                 domain={C: Draw(2, 40, whole=True), Z: Draw(5.0, 30.0, "s"), **{
                     key: slowed[key] for key in (N, tau, P, S)}},

@@ -66,7 +66,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         )  # fmt: skip
 
     seconds = {c0: Draw(1.0, 100.0, "s"), k: Draw(0.05, 0.9)}
-    names = ("capmodel.network.fixed_points:find_all", "capmodel.network.fixed_points:_refine")
+    names = ("capmodel.network.fixed_points:find_all",)
     for branch in ("warm", "cold", "unstable"):
         yield Claim(text=f"{branch} root of a straight map", formula=fixed, unit="s",
                     implements=names, domain=seconds, rises=(c0, k), tolerance=1e-8,

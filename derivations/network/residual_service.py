@@ -69,7 +69,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     seconds = Draw(0.5, 20.0, "s")
     domain = {C: Draw(1, 40, whole=True), Z: seconds, D: seconds, P: Draw(0.5, 5.0, "s"),
               v: Draw(0.0, 2.0)}  # fmt: skip
-    names = ("capmodel.network.amva:solve", "capmodel.network.amva:_flow")
+    names = ("capmodel.network.amva:solve",)
     busy = sp.lambdify((C, Z, D, P, v), root * P)
 
     def unsaturated(*args):

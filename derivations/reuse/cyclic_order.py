@@ -67,8 +67,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         return share[0]
 
     missing = sp.Min(w, sp.Max(C * w - B, 0)) / w
-    names = ("capmodel.reuse.order_argument:missing_fraction",
-             "capmodel.reuse.order_argument:_missing_share")  # fmt: skip
+    names = ("capmodel.reuse.order_argument:missing_fraction",)  # fmt: skip
     for low, high, where in ((0.3, 0.95, "too large"), (1.05, 3.0, "small enough")):
         share = sp.symbols("r", positive=True)
         yield Claim(text=f"missing share of a loop {where} for the cache",
@@ -80,7 +79,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="missing share inside the last context", formula=1 - edge, implements=names,
                 domain={C: domain[C], w: domain[w], edge: Draw(0.05, 0.95)}, falls=(edge,),
                 code=lambda n_, c, r: cyclic(n_, c, (n_ - 1 + r) * c), tolerance=1e-8)  # fmt: skip
-    rate = ("capmodel.reuse.stack_distance:Replay.hit_rate", "capmodel.reuse.stack_distance:Replay._rate")
+    rate = ("capmodel.reuse.stack_distance:Replay.hit_rate",)
     yield Claim(text="exact stack distances of a loop", implements=rate, domain=domain,
                 formula=sp.Min(w, sp.Max(B - (C - 1) * w, 0)) / w,
                 code=lambda n_, c, b: replay_of(c, (n_ - 1) * c).hit_rate(b),

@@ -13,8 +13,7 @@ from capmodel.spec.distributions import LognormalMixture
 from derivations.claim import Claim, Draw, Limit
 from derivations.proof import Steps, derivation
 
-MISSING = ("capmodel.reuse.order_argument:missing_fraction",
-           "capmodel.reuse.order_argument:_missing_share")  # fmt: skip
+MISSING = ("capmodel.reuse.order_argument:missing_fraction",)  # fmt: skip
 
 
 def one_node(think_s: float, excess_s: float) -> ThinkNodes:

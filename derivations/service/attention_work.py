@@ -110,7 +110,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                         ("expansion_per_context", expansion)):
         yield Claim(text=f"latent {part}", formula=value, domain=latent, implements=WORK,
                     rises=(q,), code=lambda *v, p=part: getattr(
-                        flops.attention_flop(latent_mixer(*v)), p))  # fmt: skip
+                        flops.attention_flop(latent_mixer(*v,)), p))  # fmt: skip
     for part, value in (("per_token", absorbed * top), ("decode_per_context", 2 * ih * idim),
                         ("prefill_per_context", 2 * ih * idim), ("index_per_context", 2 * ih * idim)):
         yield Claim(text=f"indexed latent {part}", formula=value, domain=latent | index,
@@ -134,7 +134,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     for part, value in (("per_token", grouped * window), ("decode_per_context", grouped / ratio),
                         ("prefill_per_context", grouped / ratio)):
         yield Claim(text=f"compressed {part}", formula=value, domain=squeezed, implements=WORK,
-                    code=lambda *v, p=part: getattr(flops.attention_flop(squeezed_mixer(*v)), p))  # fmt: skip
+                    code=lambda *v, p=part: getattr(flops.attention_flop(squeezed_mixer(*v,)), p))  # fmt: skip
     for part, value in (("per_token", grouped * (window + top)),
                         ("decode_per_context", 2 * ih * idim / ratio),
                         ("prefill_per_context", 2 * ih * idim / ratio),
@@ -168,10 +168,10 @@ def proof(step: Steps) -> Iterator[Claim]:
     )
     for name, per_token, scanned, domain, mixer in recurrent:
         yield Claim(text=f"{name} state work", formula=per_token, domain=domain, implements=WORK,
-                    code=lambda *v, m=mixer: flops.attention_flop(m(*v)).per_token)  # fmt: skip
+                    code=lambda *v, m=mixer: flops.attention_flop(m(*v,)).per_token)  # fmt: skip
         yield Claim(text=f"{name} scan", formula=scanned, domain=domain,
-                    implements=(*WORK, "capmodel.service.flops:_scan"),
-                    code=lambda *v, m=mixer: flops.attention_flop(m(*v)).scan_per_token)  # fmt: skip
+                    implements=(*WORK,),
+                    code=lambda *v, m=mixer: flops.attention_flop(m(*v,)).scan_per_token)  # fmt: skip
 
     # 8. A model adds its layers: L full layers and M windowed ones.
     L, M = sp.symbols("L M", positive=True, integer=True)

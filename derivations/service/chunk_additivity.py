@@ -69,8 +69,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     def law(params, flop, pair, overhead, budget):
         return dense_law(params, 0.0, flop, 1e30, pair, 0.0, overhead, budget)
 
-    names = ("capmodel.service.prefill:prefill_s", "capmodel.service.prefill:_chunks_s",
-             "capmodel.service.prefill:_chunk_s", "capmodel.service.prefill:chunk_budget_tokens")  # fmt: skip
+    names = ("capmodel.service.prefill:prefill_s", "capmodel.service.prefill:chunk_budget_tokens")  # fmt: skip
     yield Claim(text="prefill of a chunked prompt", formula=seconds, unit="s", domain=domain,
                 implements=names, rises=(P, a, p, t0), falls=(F,),
                 code=lambda q, f, k, o, new, start, b: prefill.prefill_s(
@@ -79,7 +78,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     beside = {u1: Draw(3e3, 9e4), p: Draw(0.0, 2e5), j: Draw(5, 60, whole=True),
               v: Draw(1, 4, whole=True), m: Draw(512, 8192, whole=True)}
     # Beside j decodes each verifying v tokens a step has room for m - v j.
-    yield Claim(text="room beside decodes", formula=m - v * j, implements=(names[3],), rises=(m,),
+    yield Claim(text="room beside decodes", formula=m - v * j, implements=("capmodel.service.prefill:chunk_budget_tokens",), rises=(m,),
                 domain={j: beside[j], v: beside[v], m: beside[m]}, falls=(j, v),
                 code=lambda seq, ver, b: prefill.chunk_budget_tokens(StepLaw(
                     terms=(), verify_tokens=ver, max_batched_tokens=b), seq))  # fmt: skip

@@ -73,6 +73,6 @@ def proof(step: Steps) -> Iterator[Claim]:
         yield Claim(text=f"expert reads of a step, {'scalar' if scalar else 'vector'} path",
                     formula=W * share / BW, unit="s", rises=(W,), falls=(BW,),
                     domain=domain | {W: Draw(1e11, 2e12, "bytes"), BW: Draw(1e13, 6e13, "bytes/s")},
-                    implements=(*names, "capmodel.service.step_law:StepLaw._scalar_features",
+                    implements=(*names,
                                 "capmodel.service.step_law:raw_step_law"),
                     code=lambda *v, s=scalar: step_s(*v, s))  # fmt: skip

@@ -69,8 +69,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     model = {P: Draw(3e10, 1e11, "flop/tokens"), W: Draw(3e10, 2e11, "bytes"),
              F: RATES["F"], BW: RATES["BW"], pair: Draw(5e5, 5e6, "flop/tokens^2"),
              kappa: Draw(1e4, 3e5, "bytes/tokens"), t0: Draw(1e-3, 6e-3, "s")}  # fmt: skip
-    names = ("capmodel.service.step_law:StepLaw.step_s", "capmodel.service.step_law:raw_step_law",
-             "capmodel.service.step_law:StepLaw._scalar_features")  # fmt: skip
+    names = ("capmodel.service.step_law:StepLaw.step_s", "capmodel.service.step_law:raw_step_law")  # fmt: skip
     decode = sp.Max((2 * P * n + pair * n * c) / F, (W + kappa * n * c) / BW) + t0
     batch = {n: Draw(2, 200, "tokens", whole=True), c: Draw(1e3, 2e5, "tokens")}
     # A decode computes one token per sequence: n counts both, c is in tokens per sequence.

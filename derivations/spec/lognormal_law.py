@@ -87,7 +87,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                 limits=(Limit(x, 0.0, 1),), rises=(m,))  # fmt: skip
     tail = mixture(lambda a, b: partial(1, x, a, b) + x * (1 - partial(0, x, a, b)))
     yield Claim(text="limited mean of a mixture", unit="s", formula=tail, domain=at, rises=(x, m),
-                implements=(LAW + "limited_mean", LAW + "_partial_moment"),
+                implements=(LAW + "limited_mean",),
                 code=lambda v, a, b, edge: mixed(v, a, b).limited_mean([edge])[0])  # fmt: skip
     whole = mixture(lambda a, b: a * sp.exp(b**2 / 2))
     yield Claim(text="mean excess of a mixture", unit="s", formula=whole - tail, domain=at,
