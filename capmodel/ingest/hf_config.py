@@ -30,13 +30,11 @@ def load_model(text: str) -> Model:
     SpecError
         If the name is unknown, or the configuration describes no known architecture.
     """
-    path = Path(text)
-    looks_like_path = "/" in text or text.endswith(".json") or path.is_dir()
-    if not looks_like_path:
+    file = _config_file(text)
+    if file is None:
         from ..catalog import model
 
         return model(text)
-    file = path / "config.json" if path.is_dir() else path
     config = read_config(file)
     if isinstance(config.get("config"), Mapping):
         name = str(config.get("name", file.stem))
@@ -47,8 +45,20 @@ def load_model(text: str) -> Model:
             published=dict(published) if isinstance(published, Mapping) else None,
             source=str(config.get("source", file.name)),
         )
-    name = str(config.get("_name_or_path") or (path.name if path.is_dir() else file.stem))
+    stem = file.parent.name if file.name == "config.json" else file.stem
+    name = str(config.get("_name_or_path") or stem)
     return model_from_config(config, name=name, source=file.name)
+
+
+def _config_file(text: str) -> Path | None:
+    """Return the file that `text` points to, None where it can only be a catalog name."""
+    path = Path(text)
+    try:
+        if text and path.is_dir() and ("/" in text or (path / "config.json").is_file()):
+            return path / "config.json"
+    except OSError as error:
+        raise IngestError(f"cannot be read ({error.strerror}).", file=text[:80]) from None
+    return path if "/" in text or text.endswith(".json") else None
 
 
 def read_config(file: Path) -> dict[str, Any]:

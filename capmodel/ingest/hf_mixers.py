@@ -105,8 +105,9 @@ def _is_full(fields: Fields, family_name: str, layers: int) -> list[str]:
         return [sliding if on and i >= first else full for i in range(layers)]
     if family_name in ("gemma2", "gpt_oss"):
         return [sliding if i % 2 == 0 else full for i in range(layers)]
-    if family_name == "gemma3_text":
-        period = fields.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    if family_name in ("gemma3_text", "gemma4_text", "cohere2"):
+        usual = 4 if family_name == "cohere2" else 6
+        period = fields.size("sliding_window_pattern", "_sliding_window_pattern", default=usual)
         return [full if (i + 1) % period == 0 else sliding for i in range(layers)]
     return [sliding] * layers
 

@@ -23,6 +23,7 @@ _PROBES = {
     "dense_feed_forward": ("model.layers.5.mlp.down_proj",),
     "attention": ("model.layers.5.self_attn.o_proj", "model.layers.5.linear_attn.out_proj"),
 }
+LONGEST_EXPRESSION = 200
 _IGNORE_KEYS = (
     "not_quantized",
     "ignore",
@@ -57,7 +58,10 @@ def weight_precision(fields: Fields) -> WeightPrecision:
 
 def _format_name(config: Fields, method: str) -> str:
     layout = config.text("format")
-    if method in ("fp8", "fbgemm_fp8", "quark") or "fp8" in method:
+    if method == "quark":
+        method = config.part("global_quant_config").part("weight").text("dtype", "fp8")
+        method = "mxfp4" if method == "fp4" else method
+    if "fp8" in method:
         if config.text("scale_fmt") == "ue8m0":
             return "fp8_ue8m0"
         return "mxfp8" if method == "mxfp8" else "fp8"
@@ -65,7 +69,7 @@ def _format_name(config: Fields, method: str) -> str:
         return "nvfp4"
     if "mxfp4" in method or "mxfp4" in layout:
         return "mxfp4"
-    if method in (
+    if method.removesuffix("_marlin") in (
         "compressed-tensors",
         "awq",
         "gptq",
@@ -114,13 +118,20 @@ def _matches(patterns: Sequence[str], names: Sequence[str]) -> bool:
     for pattern in patterns:
         for name in names:
             if pattern.startswith("re:"):
-                try:
-                    if re.match(pattern[3:], name):
-                        return True
-                except re.error:
-                    continue
+                if _is_match(pattern[3:], name):
+                    return True
             else:
                 fragment = pattern.replace("model.layers.*.", "").strip("*.")
                 if fragment and re.search(rf"(^|\.){re.escape(fragment)}($|\.)", name):
                     return True
     return False
+
+
+def _is_match(expression: str, name: str) -> bool:
+    """Whether a file's own expression matches; repeated groups, which can take for ever, do not."""
+    if len(expression) > LONGEST_EXPRESSION or re.search(r"\)[*+{]", expression):
+        return False
+    try:
+        return re.match(expression, name) is not None
+    except re.error:
+        return False

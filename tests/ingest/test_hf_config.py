@@ -178,3 +178,67 @@ def test_windows_and_gates_are_read() -> None:
     assert windows == {None, 1024}
     k3 = [g.mixer for g in catalog.model("kimi-k3").layers if isinstance(g.mixer, LatentAttention)]
     assert k3[0].output_gate
+
+
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128}
+GROUPED = {
+    "quant_method": "compressed-tensors",
+    "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+    "ignore": ["lm_head", "re:.*self_attn.*", "re:.*mlp.gate$"],
+}
+
+
+@pytest.mark.parametrize(
+    ("quantization", "experts", "attention"),
+    [
+        (None, "bf16", "bf16"),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8", "fp8"),
+        ({"quant_method": "fp8", "scale_fmt": "ue8m0"}, "fp8_ue8m0", "fp8_ue8m0"),
+        ({"quant_method": "mxfp4"}, "mxfp4", "bf16"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", "nvfp4"),
+        (
+            {"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["*self_attn*"]},
+            "nvfp4",
+            "bf16",
+        ),
+        (AWQ, "int4_g128", "int4_g128"),
+        ({**AWQ, "quant_method": "gptq_marlin"}, "int4_g128", "int4_g128"),
+        (GROUPED, "int4", "bf16"),
+        (
+            {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4"}}},
+            "mxfp4",
+            "mxfp4",
+        ),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", "int4"),
+    ],
+)
+def test_quantisation_layouts(
+    quantization: dict[str, Any] | None, experts: str, attention: str
+) -> None:
+    config = {**config_of("qwen3-30b-a3b"), "quantization_config": quantization}
+    precision = model_from_config(config, name="quantised").precision
+    assert (precision.routed_experts, precision.attention) == (experts, attention)
+    assert precision.head == "bf16"
+
+
+def test_an_expression_that_never_ends_is_not_tried() -> None:
+    config = config_of("qwen3-30b-a3b")
+    endless = r"re:(\w+)+\d$"
+    config["quantization_config"] = {**AWQ, "modules_to_not_convert": [endless, "re:["]}
+    assert model_from_config(config, name="endless").precision.attention == "int4_g128"
+
+
+def test_a_folder_of_a_catalog_name_needs_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kimi-k3").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_model("kimi-k3").layers == catalog.model("kimi-k3").layers
+    (tmp_path / "kimi-k3" / "config.json").write_text(json.dumps(config_of("qwen3-8b")))
+    assert load_model("kimi-k3").family == "qwen3"
+
+
+@pytest.mark.parametrize("text", ["", "a" * 5000, "a" * 5000 + "/config.json", "x\0y", "\0/c.json"])
+def test_odd_names_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(CapmodelError):
+        load_model(text)
