@@ -49,6 +49,13 @@ from .options import (
     help="Cache full, cache empty, or all sessions at turn one.",
 )
 @click.option(
+    "--tree",
+    type=click.Choice(["whole", "branches"]),
+    default="whole",
+    show_default=True,
+    help="A turn uses its whole session tree, or one branch of it.",
+)
+@click.option(
     "--warm-up",
     type=click.FloatRange(min=0),
     default=0.1,
@@ -76,6 +83,7 @@ def command(
     seeds: int,
     first_seed: int,
     start: Any,
+    tree: Any,
     warm_up: float,
     window_s: float,
     time_limit_s: float,
@@ -93,7 +101,7 @@ def command(
     from ..simulate.scenario_case import scenario_case
 
     resolved = scenario_from_options(**given).resolve()
-    described = scenario_case(resolved, concurrency)
+    described = scenario_case(resolved, concurrency, tree=tree)
     with click.progressbar(length=1000, label="simulating", file=sys.stderr) as bar:
         result = simulate(
             described.case,

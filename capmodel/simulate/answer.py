@@ -47,13 +47,19 @@ class SimulationAnswer:
         if abs(realised / self.request_tokens_mean - 1.0) > DRIFT:
             found.append(
                 f"the simulated mean prompt is {realised:.0f} tokens, the workload's "
-                f"{self.request_tokens_mean:.0f}: contexts end at the longest request."
+                f"{self.request_tokens_mean:.0f}: long contexts are rare, and end at the longest "
+                "request."
             )
-        branches = self.scenario_case.case.branches
+        branches, factor = self.scenario_case.case.branches, self.scenario_case.tree_factor
         if branches > 1:
             found.append(
                 f"a session tree is simulated as {branches} branches of prompt size, picked at "
                 "random turn by turn: an assumption."
+            )
+        elif factor > 1.0:
+            found.append(
+                f"every turn is taken to use, and pin, its whole session tree of {factor:.2f} "
+                "prompts: an assumption (--tree branches for the other end)."
             )
         return found
 

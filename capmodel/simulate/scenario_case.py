@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import InfeasibleError, SpecError
 from ..memory.budget import KvBudget, kv_budget
@@ -15,6 +15,8 @@ from .workload_laws import session_laws
 
 if TYPE_CHECKING:
     from ..scenario import ResolvedScenario
+
+Tree = Literal["whole", "branches"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,9 @@ class ScenarioCase:
     tree_factor: float
 
 
-def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
+def scenario_case(
+    resolved: ResolvedScenario, concurrency: int, *, tree: Tree = "whole"
+) -> ScenarioCase:
     """Return the case that a scenario describes.
 
     Parameters
@@ -50,25 +54,32 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
         Model, node, deployment and workload.
     concurrency : int
         Live sessions of the replica [1].
+    tree : {"whole", "branches"}
+        How the live tokens of a session tree beyond its prompt are held.
 
     Raises
     ------
     SpecError
-        If the concurrency is not a whole number >= 1.
+        If the concurrency is not a whole number >= 1, or `tree` is unknown.
     InfeasibleError
         If the model does not fit.
 
     Notes
     -----
-    A session tree holds more live tokens than a prompt reads: it is simulated as that many
-    branches, one of which a turn goes on with. What rounding to whole branches leaves over
-    divides the memory. Models with a recurrent state resume only where their
+    A session tree holds more live tokens than a prompt reads. ``"whole"``: every turn uses the
+    whole tree, so the memory is divided by tree over prompt and a running request pins its tree;
+    with that the public K3 points come out best at 8 sessions and collapsed at 16. ``"branches"``:
+    the tree is that many contexts of prompt size and a turn goes on with any one of them (what
+    rounding leaves over divides the memory); idle branches then go first and the cliff is gentler.
+    Which one holds is not published. Models with a recurrent state resume only where their
     last turn ended.
     """
     if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
         raise SpecError(
             f"concurrency must be a whole number >= 1, got {concurrency}.", field="concurrency"
         )
+    if tree not in ("whole", "branches"):
+        raise SpecError(f"tree {tree!r} is not whole or branches.", field="tree")
     deployment, workload = resolved.deployment, resolved.workload
     ranks = deployment.dp
     per_rank = max(math.ceil(concurrency / ranks), 1)
@@ -79,9 +90,9 @@ def scenario_case(resolved: ResolvedScenario, concurrency: int) -> ScenarioCase:
             f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
             details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
         )
-    tree = max(workload.tree_tokens_mean / workload.request_tokens_mean, 1.0)
-    branches = round(tree)
-    factor = tree / branches
+    size = max(workload.tree_tokens_mean / workload.request_tokens_mean, 1.0)
+    branches = round(size) if tree == "branches" else 1
+    factor = size / branches
     hybrid = budget.blocks_per_resume_point > 0
     state = StateRule()
     tokens = budget.usable_kv_tokens / ranks

@@ -57,7 +57,12 @@ def test_a_hybrid_model_pays_for_its_state() -> None:
     assert case.block_tokens == budget.block_tokens == 1536
     per_request = budget.resident_blocks_per_live_request * 1536
     tree = resolved.workload.tree_tokens_mean / resolved.workload.request_tokens_mean
-    assert case.branches * described.tree_factor == pytest.approx(tree)
+    assert (case.branches, described.tree_factor) == (1, pytest.approx(tree))
+    split = scenario_case(resolved, 8, tree="branches")
+    assert split.case.branches * split.tree_factor == pytest.approx(tree)
+    assert split.case.branches > 1
+    with pytest.raises(SpecError, match="whole or branches"):
+        scenario_case(resolved, 8, tree="half")  # type: ignore[arg-type]
     assert case.state.running_tokens * described.tree_factor == pytest.approx(per_request, abs=2)
     assert case.kv_tokens * described.tree_factor == pytest.approx(budget.kv_blocks * 1536)
 
@@ -79,6 +84,20 @@ def test_what_cannot_run_is_refused() -> None:
         scenario_case(Scenario(model="llama-3.1-405b", node="1xH100-80GB").resolve(), 4)
     with pytest.raises(SpecError, match="whole number"):
         scenario_case(Scenario(model="llama-3.1-8b", node="1xH100-80GB").resolve(), 0)
+
+
+def test_k3_is_best_at_eight_and_collapsed_at_sixteen() -> None:
+    # Public replays on 8xB300 without offload: best at 8; 49.6 output tokens/s at 16.
+    resolved = Scenario(model="kimi-k3", node="8xB300", kv_dtype="fp8").resolve()
+    output, hits = {}, {}
+    for sessions in (4, 8, 16):
+        result = simulate(scenario_case(resolved, sessions).case, turns=5000, seeds=2)
+        output[sessions] = result.output_tokens_per_s
+        hits[sessions] = result.hit_rate.overall
+    assert output[8] == max(output.values())
+    assert hits[8] > 0.8
+    assert hits[16] < 0.4
+    assert 1.6 < output[8] / output[16] < 5.0
 
 
 def test_the_command_prints_one_object() -> None:
