@@ -151,15 +151,17 @@ def feedback_point(
             middle = 0.5 * (low + high)
             above = excess(middle) > 0
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return 0.5 * (low + high)
+        # One more step of the map itself is closer than the middle of the bracket.
+        middle = 0.5 * (low + high)
+        return np.clip(middle + excess(middle), 0.0, _SCAN[-1])
 
     at_cold = root(cold)
     at_warm = at_cold if np.array_equal(cold, warm) else root(warm)
     tokens = mix.weight * mix.context_mean
     cycle = float((mix.weight * queue(at_cold).cycle_s).sum() / mix.weight.sum())
     return FeedbackPoint(
-        hit_rate=float((tokens * at_cold).sum() / tokens.sum()),
-        warm_hit_rate=float((tokens * at_warm).sum() / tokens.sum()),
+        hit_rate=min(float((tokens * at_cold).sum() / tokens.sum()), law.theoretical_hit_rate),
+        warm_hit_rate=min(float((tokens * at_warm).sum() / tokens.sum()), law.theoretical_hit_rate),
         requests_per_s=concurrency / cycle,
         total_tokens=mix.total_tokens,
         weight=mix.weight,

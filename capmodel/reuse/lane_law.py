@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -123,7 +123,14 @@ def _running_mean(gaps: FloatArray, weight: FloatArray, at: FloatArray) -> Float
 
 
 def lane_law(table: SessionTable) -> LaneLaw:
-    """Return the law of one lane that plays the sessions of a table, gaps already capped."""
+    """Return the law of one lane that plays the sessions of a table, gaps already capped.
+
+    Where no request waits at all the lanes take turns: then every gap counts as one second.
+    """
+    if not np.any(table.think_s > 0):
+        waits = np.ones(table.requests)
+        waits[table.session_starts[:-1]] = 0.0
+        table = replace(table, think_s=waits)
     context, prefix = table.input_tokens, table.prefix_tokens
     following, gap_next = table.following(prefix), table.following(table.think_s)
     found = np.flatnonzero(prefix > 0)

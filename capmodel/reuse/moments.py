@@ -137,6 +137,8 @@ def lane_law_of_moments(moments: SessionMoments) -> LaneLaw:
     sessions that restart; mean error 0.004 to 0.011 against replays of the table.
     """
     gap = moments.think_time
+    if gap.mean() <= 0:
+        gap = LognormalMixture.constant(1.0)  # lanes that never wait take turns
     share = 1.0 / _GAP_NODES
     inner = _quantiles(gap, np.linspace(0.0, 1.0, _GAP_NODES + 1)[1:-1])
     edges = np.concatenate([[0.0], inner, [np.inf]])

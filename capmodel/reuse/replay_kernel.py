@@ -59,7 +59,7 @@ def replay_lanes(
     for s in range(starts.size - 1):
         longest = max(longest, starts[s + 1] - starts[s])
     entry = np.full((lanes, longest), -1, np.int64)
-    events = [(0.0, 0, 0)]
+    events = [(0.0, 0, 0, 0)]
     events.pop()
     waiting = [0]
     waiting.pop()
@@ -68,12 +68,14 @@ def replay_lanes(
     running = 0.0
     server_free = 0.0
     done = 0
+    # Events of the same instant keep the order in which they were made.
+    tick = lanes
     for lane in range(lanes):
         session[lane] = order[taken % order.size]
         taken += 1
-        heapq.heappush(events, (0.0, lane, 0))
+        heapq.heappush(events, (0.0, lane, lane, 0))
     while done < count:
-        now, lane, kind = heapq.heappop(events)
+        now, _, lane, kind = heapq.heappop(events)
         if kind == 0:
             waiting.append(lane)
         else:
@@ -146,9 +148,11 @@ def replay_lanes(
                 session[lane] = order[taken % order.size]
                 taken += 1
                 turns[lane] = 0
-                heapq.heappush(events, (now, lane, 0))
+                tick += 1
+                heapq.heappush(events, (now, tick, lane, 0))
             else:
-                heapq.heappush(events, (now + gaps[row + 1], lane, 0))
+                tick += 1
+                heapq.heappush(events, (now + gaps[row + 1], tick, lane, 0))
         while head < len(waiting) and done < count:
             lane = waiting[head]
             row = starts[session[lane]] + turns[lane]
@@ -212,6 +216,7 @@ def replay_lanes(
             begun[done] = now
             ended[done] = finish
             current[lane] = done
-            heapq.heappush(events, (finish, lane, 1))
+            tick += 1
+            heapq.heappush(events, (finish, tick, lane, 1))
             done += 1
     return rows, depth, deep, hits, begun, ended

@@ -1,6 +1,7 @@
 """The exact engine against a block-by-block cache, against limits, and against the reference."""
 
 import heapq
+import itertools
 import math
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +25,12 @@ def token_by_token(table, order, lanes, capacity, count, service):
     held = [[] for _ in range(lanes)]
     session, turn, taken, fresh = [0] * lanes, [0] * lanes, 0, 0
     events, waiting, done, hits, total = [], [], 0, [], []
-    running, free = 0, 0.0
+    running, free, ticks = 0, 0.0, itertools.count(lanes)
     for lane in range(lanes):
         session[lane], taken = order[taken], taken + 1
-        heapq.heappush(events, (0.0, lane, 0))
+        heapq.heappush(events, (0.0, lane, lane, 0))
     while done < count:
-        now, lane, kind = heapq.heappop(events)
+        now, _, lane, kind = heapq.heappop(events)
         if kind == 0:
             waiting.append(lane)
         else:
@@ -44,9 +45,9 @@ def token_by_token(table, order, lanes, capacity, count, service):
             row = table.session_starts[session[lane]] + turn[lane]
             if row == table.session_starts[session[lane] + 1]:
                 session[lane], taken, turn[lane], held[lane] = order[taken], taken + 1, 0, []
-                heapq.heappush(events, (now, lane, 0))
+                heapq.heappush(events, (now, next(ticks), lane, 0))
             else:
-                heapq.heappush(events, (now + table.think_s[row], lane, 0))
+                heapq.heappush(events, (now + table.think_s[row], next(ticks), lane, 0))
         while waiting and done < count:
             lane = waiting[0]
             row = table.session_starts[session[lane]] + turn[lane]
@@ -75,7 +76,7 @@ def token_by_token(table, order, lanes, capacity, count, service):
                 finish = now + (table.service_s[row] if service.kind == "recorded" else 0.0)
             hits.append(found)
             total.append(size)
-            heapq.heappush(events, (finish, lane, 1))
+            heapq.heappush(events, (finish, next(ticks), lane, 1))
             done += 1
     return np.array(hits), np.array(total)
 
@@ -246,3 +247,11 @@ def test_lagged_prefixes_come_from_the_request_they_name():
     first = changed.session_starts[order[0]]
     # Between turn 0 and turn 2 lies turn 1, whole.
     assert run.deep_distance_tokens[2] == changed.input_tokens[first + 1]
+
+
+def test_equal_times_take_turns():
+    # All gaps zero: the lanes go round and round, and LRU over more than fits finds nothing.
+    table = drawn_table().capped(0.0)
+    run = replay(table, 10, parse_service("none"), requests=3000)
+    assert run.hit_rate(2.0 * table.input_tokens.max()) < 0.25 * table.theoretical_hit_rate
+    assert run.hit_rate(1e9) == run.theoretical_hit_rate
