@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .errors import InfeasibleError as InfeasibleError
     from .errors import IngestError as IngestError
     from .errors import SpecError as SpecError
-    from .optimize.concurrency import optimize as optimize
+    from .optimize.planner import optimize as optimize
     from .pipeline import memory as memory
     from .scenario import Scenario as Scenario
     from .scenario import load_scenario as load_scenario
@@ -35,7 +35,7 @@ _PUBLIC = {
     "estimate": "answer",
     "load_scenario": "scenario",
     "memory": "pipeline",
-    "optimize": "optimize.concurrency",
+    "optimize": "optimize.planner",
     "sweep": "answer",
 }
 

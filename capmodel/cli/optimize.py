@@ -37,7 +37,7 @@ def command(
     \b
     capmodel optimize kimi-k3 --on 8xB300 --slo ttft_p90=5
     """
-    from ..optimize.concurrency import optimize
+    from ..optimize.planner import optimize
 
     plan = optimize(
         scenario_from_options(**given), slo=slo, level=level, allow_past_cliff=allow_past_cliff

@@ -2,4 +2,4 @@
 
 from ..callable_package import answer_calls
 
-answer_calls(__name__, "capmodel.optimize.concurrency", "optimize")
+answer_calls(__name__, "capmodel.optimize.planner", "optimize")

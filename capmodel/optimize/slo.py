@@ -14,9 +14,7 @@ KEYS = {
     f"{name}_{percentile}": (f"{name}_s", percentile, True)
     for name in ("ttft", "tpot", "e2e")
     for percentile in ("mean", "p50", "p90", "p99")
-} | {
-    f"interactivity_{percentile}": ("tpot_s", percentile, False) for percentile in ("p50", "p90")
-}
+} | {f"interactivity_{percentile}": ("tpot_s", percentile, False) for percentile in ("p50", "p90")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
