@@ -15,7 +15,8 @@ from .service_demand import ServiceDemand
 
 FloatArray = npt.NDArray[np.float64]
 
-BISECTIONS = 48
+ITERATIONS = 60
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ def solve(
     concurrency: int,
     running_limit: float = np.inf,
 ) -> Flow:
-    """Return the flow of C sessions at given miss fractions, by bisection on the decode batch.
+    """Return the flow of C sessions at given miss fractions, by false position on the decode batch.
 
     Parameters
     ----------
@@ -123,18 +124,29 @@ def solve(
     sides increase with the decode batch, so the root is unique.
     ``W = rho S_r / (1 - rho)``, ``rho = (C-1)/C X PT``, ``S_r = E[PT^2] / (2 E[PT])``.
     """
-    # On a logarithmic scale, so that outputs of one token (nobody decodes for long) work too.
-    low = np.full_like(miss, concurrency * 1e-20)
-    high = np.full_like(miss, float(concurrency))
-    for _ in range(BISECTIONS):
-        middle = np.sqrt(low * high)
-        rate, flow = _flow(middle, demand, miss, load_s, concurrency)
-        running = rate * (flow.prefill_s + flow.decode_s)
-        over = (rate * flow.cycle_s > concurrency) | (rate * flow.prefill_s > 1.0)
-        too_many = over | (running > running_limit)
-        high = np.where(too_many, middle, high)
-        low = np.where(too_many, low, middle)
-    rate, flow = _flow(np.sqrt(low * high), demand, miss, load_s, concurrency)
+
+    def load(log_decoding: FloatArray) -> tuple[FloatArray, FloatArray, Flow]:
+        """Logarithm of the tightest constraint, which rises with the decode batch."""
+        rate, flow = _flow(np.exp(log_decoding), demand, miss, load_s, concurrency)
+        tightest = np.maximum(rate * flow.cycle_s / concurrency, rate * flow.prefill_s)
+        running = rate * (flow.prefill_s + flow.decode_s) / running_limit
+        return np.log(np.maximum(tightest, running)), rate, flow
+
+    # In logarithms the constraint is nearly linear, also where hardly anybody decodes.
+    low = np.full_like(miss, np.log(concurrency * 1e-20))
+    high = np.full_like(miss, np.log(concurrency))
+    at_low, at_high = load(low)[0], load(high)[0]
+    for _ in range(ITERATIONS):
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        found, rate, flow = load(middle)
+        if float(np.max(np.abs(found))) < TOLERANCE:
+            break
+        # Illinois: the end that stays has its value halved, so that both ends close in.
+        above = found > 0
+        at_low = np.where(above, 0.5 * at_low, found)
+        at_high = np.where(above, found, 0.5 * at_high)
+        low = np.where(above, low, middle)
+        high = np.where(above, middle, high)
     # Where the server or the running limit binds, the others wait: Little's law says how long.
     cycle = concurrency / rate
     wait = np.maximum(flow.wait_s + cycle - flow.cycle_s, 0.0)

@@ -79,10 +79,9 @@ def benchmark_hour(
     ages = rng.geometric(ends, size=(paths, sessions)) - 1
     live = point.composition.live_tokens
     flow = point.branch.flow
-    kept_hbm = 1.0 - point.branch.tier_miss
+    kept_share = 1.0 - point.branch.tier_miss
     clock = np.zeros(paths)
-    done = np.zeros(paths)
-    kept = np.zeros(paths)
+    done, tokens, kept = np.zeros(paths), np.zeros(paths), np.zeros(paths)
     for _ in range(MAX_CYCLES):
         running = clock < window_s
         if not running.any():
@@ -91,7 +90,9 @@ def benchmark_hour(
         cycle = np.exp(np.interp(total, live, np.log(flow.cycle_s)))
         share = np.minimum((window_s - clock) / cycle, 1.0) * running
         done += sessions * share
-        kept += sessions * share * np.interp(total, live, kept_hbm)
+        # Tokens count, not turns: a heavy composition has longer prompts.
+        tokens += total * share
+        kept += total * share * np.interp(total, live, kept_share)
         clock += cycle * running
         ages = np.where(rng.random((paths, sessions)) < ends, 0, ages + 1)
     floor = min(
@@ -100,6 +101,6 @@ def benchmark_hour(
     elapsed = np.minimum(np.maximum(clock, 1e-9), window_s)
     return BenchmarkHour(
         requests_per_s=done / elapsed,
-        hit_rate=floor + (workload.theoretical_hit_rate - floor) * kept / np.maximum(done, 1e-12),
+        hit_rate=floor + (workload.theoretical_hit_rate - floor) * kept / np.maximum(tokens, 1e-12),
         window_s=window_s,
     )

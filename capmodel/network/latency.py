@@ -114,8 +114,13 @@ def _prefill_sample(
     batch = np.asarray([float(point.composition.weights @ point.branch.flow.decoding)])
     context = workload.request_tokens_mean + 0.5 * workload.output_tokens_mean
     missed = rng.random(SAMPLE) < point.branch.tier_miss[at]
+    lost = point.composition.weights * point.branch.tier_miss
+    longer = float(lost @ point.scale / lost.sum()) if lost.sum() > 0 else 1.0
     sample = np.empty(SAMPLE)
-    for kind, nodes in ((False, fresh_nodes(workload)), (True, miss_nodes(workload))):
+    for kind, nodes in (
+        (False, fresh_nodes(workload)),
+        (True, miss_nodes(workload.at_scale(longer))),
+    ):
         seconds = np.asarray(
             [
                 prefill_moments(law, new[None], end[None], np.ones(1), batch, context).seconds[0]

@@ -15,7 +15,7 @@ from ..spec.workload import Workload
 from . import amva, closed_form, markov_chain
 from .composition import Composition, gamma_composition
 from .fixed_points import Branch, FixedPoints, find_all
-from .flow_table import FlowTable, tabulate
+from .flow_table import FlowTable, QueueModel, tabulate
 from .service_demand import ServiceDemand, service_demand
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,7 +26,11 @@ LEVELS: dict[str, Callable[..., amva.Flow]] = {
     "exact": markov_chain.solve,
 }
 # Grid of the flow table by level: (miss fractions, loaded shares).
-TABLE_POINTS = {"closed": (57, 9), "fast": (57, 9), "exact": (25, 5)}
+TABLE_POINTS = {"closed": (41, 7), "fast": (41, 7), "exact": (17, 4)}
+# Context scales by level; few sessions have a wide composition, which takes more.
+SCALES = {"closed": 4, "fast": 4, "exact": 3}
+EXTRA_SCALES = 3
+FEW_SESSIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,8 @@ class OperatingPoint:
         Flow and misses per composition of the headline state.
     composition : Composition
         Live tokens and weights.
+    scale : ndarray
+        Context length of each composition over its mean [1].
     demand : ServiceDemand
         Service curves the solution used.
     overflow : float
@@ -109,6 +115,7 @@ class OperatingPoint:
     all_states: tuple[Settled, ...]
     branch: Branch
     composition: Composition
+    scale: FloatArray
     demand: ServiceDemand
     overflow: float
     running_limit: float
@@ -176,28 +183,32 @@ def solve(
             field="kv_tokens",
         )
     composition = gamma_composition(concurrency, workload.tree_tokens_mean, workload.tree_tokens_cv)
-    demand = service_demand(law, workload, concurrency)
+    # A heavy composition is one of long contexts: they cost more to prefill and to decode with.
+    scale = composition.live_tokens / (concurrency * workload.tree_tokens_mean)
     limit = running_room(cache, workload, law.max_sequences)
     reusable = workload.theoretical_hit_rate * workload.request_tokens_mean - shared
     reusable = max(reusable, 0.0)
-    table = tabulate(
-        lambda miss, load_s: LEVELS[level](demand, miss, load_s, concurrency, limit),
-        reusable * cache.link_s_per_token if cache.tier_tokens > 0 else 0.0,
-        *TABLE_POINTS[level],
-    )
+    table = _flow_table(law, workload, cache, concurrency, level, composition, reusable)
     think = think_nodes(workload.think_time, 16 if concurrency <= EXACT_POPULATION else 64)
     ended = workload.ended_tokens_mean / workload.turns_mean
-    lossless = table(np.zeros(1), np.zeros(1))
+    nothing, all_of_it = np.zeros_like(scale), np.ones_like(scale)
+    lossless = table(scale, nothing, nothing)
+    slowest = table(scale, all_of_it, nothing).cycle_s
+    if cache.tier_tokens > 0:
+        slowest = np.maximum(slowest, table(scale, nothing, all_of_it).cycle_s)
     # Running requests hold new tokens too: as many as without losses, so that T rises with c.
     new_tokens = (1.0 - workload.theoretical_hit_rate) * workload.request_tokens_mean
-    grown = (new_tokens + 0.5 * workload.output_tokens_mean) * float(lossless.decoding[0])
+    grown = (new_tokens + 0.5 * workload.output_tokens_mean) * lossless.decoding
 
     def missing(index: npt.NDArray[np.intp], cycle: FloatArray, capacity: float) -> FloatArray:
         if not prefix_caching:
             return np.ones_like(cycle)
+        # A session that leaves sees the others as a network of C - 1 would be: with a busy server
+        # that has the same rate, so each of them thinks more often than in a network of C.
+        busy = np.clip(1.0 - lossless.cycle_s[index] / cycle, 0.0, 1.0)
         return missing_fraction(
-            live_tokens=composition.live_tokens[index] + grown,
-            cycle_s=cycle,
+            live_tokens=composition.live_tokens[index] + grown[index],
+            cycle_s=cycle * (max(concurrency - 1, 1) / concurrency) ** busy,
             capacity_tokens=capacity,
             concurrency=concurrency,
             session_cv=workload.tree_tokens_cv,
@@ -213,16 +224,10 @@ def solve(
         tier_miss = miss
         if cache.tier_tokens > cache.hbm_tokens:
             tier_miss = missing(index, cycle, cache.tier_tokens - shared)
-        return table(tier_miss, miss - tier_miss), miss, tier_miss
+        return table(scale[index], tier_miss, miss - tier_miss), miss, tier_miss
 
-    points = len(composition.weights)
-    slowest = _slowest(table)
-    roots = find_all(
-        cycle_map,
-        np.full(points, float(lossless.cycle_s[0])),
-        np.full(points, slowest),
-    )
-    average = _averages(roots, composition, workload, concurrency, reusable)
+    roots = find_all(cycle_map, lossless.cycle_s, slowest)
+    average = _averages(roots, composition, scale, workload, concurrency, reusable)
     states = average(roots.cold, True)
     every = [states]
     share = float(composition.weights[roots.several].sum())
@@ -234,7 +239,8 @@ def solve(
         all_states=tuple(every),
         branch=roots.cold,
         composition=composition,
-        demand=demand,
+        scale=scale,
+        demand=service_demand(law, workload, concurrency),
         overflow=float(composition.weights[composition.live_tokens > room].sum()),
         running_limit=limit,
         several=share > 1e-3,
@@ -242,14 +248,43 @@ def solve(
     )
 
 
-def _slowest(table: FlowTable) -> float:
-    ones = np.ones(1)
-    return float(max(table(ones, np.zeros(1)).cycle_s[0], table(np.zeros(1), ones).cycle_s[0]))
+def _flow_table(
+    law: StepLaw,
+    workload: Workload,
+    cache: Cache,
+    concurrency: int,
+    level: str,
+    composition: Composition,
+    reusable_tokens: float,
+) -> FlowTable:
+    """Tabulate the queue at a few context scales that span the composition."""
+    mean = concurrency * workload.tree_tokens_mean
+    scales = np.ones(1)
+    if len(composition.weights) > 1:
+        reached = np.cumsum(composition.weights)
+        low, high = np.interp([1e-3, 1.0 - 1e-4], reached, composition.live_tokens / mean)
+        extra = EXTRA_SCALES if concurrency < FEW_SESSIONS else 0
+        scales = np.geomspace(low, high, SCALES[level] + extra)
+    queues = []
+    for scale in scales.tolist():
+        scaled = workload.at_scale(scale)
+        demand = service_demand(law, scaled, concurrency)
+        limit = running_room(cache, scaled, law.max_sequences)
+        queues.append(_queue(level, demand, concurrency, limit))
+    link_s = scales * reusable_tokens * (cache.link_s_per_token if cache.tier_tokens > 0 else 0.0)
+    think_s = workload.think_time.mean()
+    return tabulate(queues, scales, link_s, think_s, *TABLE_POINTS[level])
+
+
+def _queue(level: str, demand: ServiceDemand, concurrency: int, limit: float) -> QueueModel:
+    solver = LEVELS[level]
+    return lambda miss, load_s: solver(demand, miss, load_s, concurrency, limit)
 
 
 def _averages(
     roots: FixedPoints,
     composition: Composition,
+    scale: FloatArray,
     workload: Workload,
     concurrency: int,
     reusable_tokens: float,
@@ -259,9 +294,12 @@ def _averages(
     floor = min(floor, workload.theoretical_hit_rate)
     reach = reusable_tokens / workload.request_tokens_mean
 
+    # Tokens are counted, and a long context has more of them.
+    tokens = weights * scale / float(weights @ scale)
+
     def average(branch: Branch, stable: bool) -> Settled:
-        kept = 1.0 - float(weights @ branch.miss)
-        loaded = float(weights @ (branch.miss - branch.tier_miss))
+        kept = 1.0 - float(tokens @ branch.miss)
+        loaded = float(tokens @ (branch.miss - branch.tier_miss))
         return Settled(
             requests_per_s=concurrency / float(weights @ branch.flow.cycle_s),
             hit_rate_hbm=floor + reach * kept,

@@ -128,23 +128,28 @@ def missing_fraction(
     """
     total = np.asarray(live_tokens, dtype=np.float64)[:, None]
     cycle = np.asarray(cycle_s, dtype=np.float64)[:, None]
-    own = total / concurrency
     others = concurrency - 1
+    mean = total / concurrency
+    # Tokens, not turns, are counted: the session that returns is drawn in proportion to its size,
+    # so it is larger than the mean and the others, whose total is given, are smaller.
+    own = np.minimum(mean * (1.0 + session_cv**2 * others / concurrency), 0.9 * total)
+    own = own if others else total
+    other = (total - own) / max(others, 1)
     untouched = np.clip(think.excess_s[None, :] / cycle, 0.0, 1.0)
     repeat = np.maximum(think.z_s[None, :] / cycle - (1.0 - untouched), 0.0)
     extra = repeat * others * ended_tokens_per_turn
     over = np.maximum(total + extra - capacity_tokens, 0.0)
-    variance = (session_cv * own) ** 2
+    variance = (session_cv * other) ** 2
     if others == 0:
         share = _missing_share(over, own, np.zeros_like(over), np.zeros_like(over), all_or_nothing)
     elif others <= EXACT_POPULATION:
         pmf = binomial_pmf(others, untouched)
         k = np.arange(others + 1, dtype=np.float64)[:, None, None]
         spread = k * (1.0 - k / concurrency) * variance * concurrency / others
-        share = (pmf * _missing_share(over, own, k * own, spread, all_or_nothing)).sum(0)
+        share = (pmf * _missing_share(over, own, k * other, spread, all_or_nothing)).sum(0)
     else:
-        spread = others * (untouched * (variance + own**2) - (untouched * own) ** 2)
-        share = _missing_share(over, own, others * untouched * own, spread, all_or_nothing)
+        spread = others * (untouched * (variance + other**2) - (untouched * other) ** 2)
+        share = _missing_share(over, own, others * untouched * other, spread, all_or_nothing)
     result: FloatArray = np.clip(share @ think.weights, 0.0, 1.0)
     return result
 

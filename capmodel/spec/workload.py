@@ -116,3 +116,19 @@ class Workload:
         the last has age K, so the ratio of the two sizes is ``2/(1 + cv^2)``; 1 if geometric.
         """
         return self.tree_tokens_mean * 2.0 / (1.0 + self.turns_cv**2)
+
+    def at_scale(self, scale: float) -> Workload:
+        """Return the workload of sessions whose contexts are all `scale` times as long.
+
+        New tokens per turn and the shared prefix stay; the reusable part of a prompt and the live
+        tokens of a session scale.
+        """
+        new = self.request_tokens_mean * (1.0 - self.theoretical_hit_rate)
+        reusable = max(self.request_tokens_mean - new - self.shared_prefix_tokens, 0.0)
+        prompt = self.request_tokens_mean + (scale - 1.0) * reusable
+        return replace(
+            self,
+            request_tokens_mean=prompt,
+            theoretical_hit_rate=1.0 - new / prompt,
+            tree_tokens_mean=self.tree_tokens_mean * scale,
+        )

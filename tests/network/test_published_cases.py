@@ -14,7 +14,7 @@ from published_systems import CASES, Case
 from capmodel.network.operating_point import Cache, solve
 
 # level -> (mean error before the cliff, mean error over all, largest error)
-LIMITS = {"closed": (0.03, 0.065, 0.25), "fast": (0.015, 0.045, 0.18), "exact": (0.01, 0.065, 0.25)}
+LIMITS = {"closed": (0.015, 0.03, 0.08), "fast": (0.02, 0.045, 0.12), "exact": (0.015, 0.035, 0.10)}
 
 
 def errors(case: Case, level: str) -> dict[int, float]:
@@ -57,5 +57,5 @@ def test_hit_rate_agrees_with_simulation(name: str) -> None:
         abs(solve(case.law, case.workload, cache, c).headline.hit_rate - hit)
         for c, hit in case.hit_rate.items()
     ]
-    assert np.mean(gaps) < 0.016
-    assert max(gaps) < 0.04
+    assert np.mean(gaps) < 0.018
+    assert max(gaps) < 0.06
