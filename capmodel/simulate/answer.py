@@ -74,6 +74,8 @@ class SimulationAnswer:
         for name, summary in self._times().items():
             half_widths |= {f"{name}.{key}": value for key, value in summary.half_widths.items()}
         answer: dict[str, Any] = {
+            "model": self.scenario_case.budget.model,
+            "node": self.scenario_case.budget.node,
             "concurrency": self.scenario_case.concurrency,
             "kv_tokens": self.scenario_case.budget.kv_tokens,
             "usable_kv_tokens": self.scenario_case.budget.usable_kv_tokens,
