@@ -12,8 +12,8 @@ It shares the step law with the analytic path and nothing else. To run a case:
 A case of one's own is a `SimulationCase`: a `StepLaw`, a KV budget, `SessionLaws` (lognormal
 mixtures of first prompt, new input, output, turns and think time), a concurrency, and optionally
 a `Tier`, a `StateRule` (hybrid models), `SubAgents`, several classes of sessions, an open stream
-of sessions, a policy for the queue, or frozen contexts. Turns per minute and core: one to three
-million with Numba, about ten thousand without.
+of sessions, a policy for the queue, or frozen contexts. Turns per minute and core: 0.7 to 2.5
+million with Numba, about a hundred thousand without.
 """
 
 from .case import SessionLaws, SimulationCase, StateRule, SubAgents, Tier
