@@ -114,6 +114,8 @@ def kv_budget(
         blocks_per_request=per_request,
         resident_blocks_per_live_request=plan.resident_blocks,
         blocks_per_resume_point=plan.state_groups,
+        tokens_per_live_request=plan.tokens_per_live_request,
+        tokens_per_resume_point=plan.tokens_of_blocks(plan.state_groups),
         kv_replication=kv_layout.kv_replication(kinds, deployment),
         unique_kv_bytes_per_token=kv_layout.unique_kv_bytes_per_token(kinds, deployment),
         offload_bytes_per_token=sum(s.bytes_per_token for s in stages) * deployment.tp / node.nodes,

@@ -42,6 +42,8 @@ class KvBudget:
         Longest request, as served [tokens].
     blocks_per_request, resident_blocks_per_live_request, blocks_per_resume_point : int
         Blocks at maximal length; fixed per live request; per retained prefix of a hybrid [1].
+    tokens_per_live_request, tokens_per_resume_point : float
+        The same two in tokens of the pool, half a block per context included [tokens].
     kv_replication : float
         Copies of one token's cache over the ranks of a replica [1].
     unique_kv_bytes_per_token, offload_bytes_per_token : float
@@ -84,6 +86,8 @@ class KvBudget:
     blocks_per_request: int
     resident_blocks_per_live_request: int
     blocks_per_resume_point: int
+    tokens_per_live_request: float
+    tokens_per_resume_point: float
     kv_replication: float
     unique_kv_bytes_per_token: float
     offload_bytes_per_token: float

@@ -46,6 +46,8 @@ def text(budget: KvBudget) -> str:
         f"state      {budget.state_bytes_per_sequence / 1e6:.1f} MB per sequence; "
         f"{budget.resident_blocks_per_live_request} blocks per live request, "
         f"{budget.blocks_per_resume_point} per retained prefix",
+        f"sessions   each live one costs {budget.tokens_per_live_request:,.0f} tokens beside its "
+        f"context, each further prefix {budget.tokens_per_resume_point:,.0f}",
         f"params     {budget.total_params / 1e9:.2f}B, {budget.active_params / 1e9:.2f}B active",
         f"trust      {budget.evidence}",
     ]

@@ -103,7 +103,9 @@ class PagePlan:
     @property
     def bytes_per_token(self) -> float:
         """Pool bytes of each further token of a context on one rank [bytes]."""
-        return self.block_bytes * sum(g.groups / g.block_tokens for g in self.growing)
+        return self.block_bytes * sum(
+            g.groups * g.page_share / g.block_tokens for g in self.growing
+        )
 
     def blocks(self, available_bytes: float) -> int:
         """Return the blocks that the available bytes of a rank hold [1]."""
@@ -135,20 +137,27 @@ class PagePlan:
                 high = middle - 1
         return low
 
-    def usable_tokens(self, blocks: int, live_requests: int) -> int:
-        """Return tokens left for contexts once each live request has its fixed blocks [tokens].
+    @property
+    def tokens_per_live_request(self) -> float:
+        """Tokens of pool that a live request takes beside its context [tokens].
 
         Notes
         -----
-        Besides states and windows, the last block of a context is half empty on average, in
-        every growing group.
+        States and windows, and half a block of every growing group, which is what the last
+        block of a context leaves empty on average.
         """
-        part_filled = 0.5 * sum(g.groups for g in self.growing)
+        part_filled = 0.5 * sum(g.groups * g.page_share for g in self.growing)
         beside = self.resident_bytes / self.block_bytes
-        left = blocks - live_requests * (self.resident_blocks + part_filled + beside)
-        if not self.growing:
-            return 0
-        return max(0, math.floor(left * self.block_bytes / self.bytes_per_token))
+        return self.tokens_of_blocks(self.resident_blocks + part_filled + beside)
+
+    def tokens_of_blocks(self, blocks: float) -> float:
+        """Return the tokens that so many blocks would hold of a growing context [tokens]."""
+        return blocks * self.block_bytes / self.bytes_per_token if self.growing else 0.0
+
+    def usable_tokens(self, blocks: int, live_requests: int) -> int:
+        """Return tokens left for contexts once each live request has its fixed share [tokens]."""
+        taken = live_requests * self.tokens_per_live_request
+        return max(0, math.floor(self.tokens_of_blocks(blocks) - taken))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,16 @@ def test_usable_tokens_fall_with_live_requests(name: str, live: int, more: int) 
     assert 0 <= budget_of(name, concurrency=live + more).usable_kv_tokens <= few
 
 
+def test_what_a_session_of_k3_costs_beside_its_context() -> None:
+    # Six state blocks and half an attention block live, three blocks per retained prefix.
+    budget = budget_of("kimi-k3", kv_dtype="fp8", available_kv_gib=42.23)
+    assert budget.tokens_per_live_request == 6.5 * 1536
+    assert budget.tokens_per_resume_point == 4608
+    many = budget_of("kimi-k3", kv_dtype="fp8", available_kv_gib=42.23, concurrency=100)
+    assert many.usable_kv_tokens == (2135 - 650) * 1536
+    assert many.kv_tokens == budget.kv_tokens
+
+
 @pytest.mark.parametrize("name", ["kimi-k2.5", "deepseek-v3", "glm-5.1"])
 @pytest.mark.parametrize("dcp", [2, 4, 8])
 def test_context_parallelism_multiplies_the_tokens_of_a_latent(name: str, dcp: int) -> None:
