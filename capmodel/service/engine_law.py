@@ -143,11 +143,17 @@ class _Builder:
         self.ledger.add("memory", name, feature, seconds, self.roof.share(kernel, path).kind)
 
     def _linear(self, name: str, params_per_rank: float, format_name: str) -> None:
-        """A GEMM over every token: FLOPs by token, weights once per step."""
+        """A GEMM over every token: FLOPs by token and half a tile, weights once per step."""
         path = self.roof.path(format_name)
         held = params_per_rank * number_format(format_name).bytes_per_element
-        self._flop(name, "tokens", 2.0 * params_per_rank / self.layout.pp, "gemm_compute", path)
+        flop = 2.0 * params_per_rank
+        self._flop(name, "tokens", flop / self.layout.pp, "gemm_compute", path)
+        self._flop(name, "step", flop * self._wasted_rows("gemm_rows"), "gemm_compute", path)
         self._bytes(name, "step", held, "gemm_memory", path)
+
+    def _wasted_rows(self, tile: str) -> float:
+        rows: float = efficiencies("engines")["tiles"][tile][0]
+        return 0.5 * rows
 
     def _mixer(self, group: LayerGroup) -> None:
         mixer, layout = group.mixer, self.layout
@@ -226,7 +232,9 @@ class _Builder:
         # Tokens of all data-parallel ranks meet at the experts, which all ranks together hold.
         flop = 2.0 * active * layout.dp / layout.expert_ranks / layout.pp
         held = routed * number_format(stored).bytes_per_element / layout.expert_ranks
+        padding = 2.0 * routed / layout.expert_ranks * self._wasted_rows("expert_rows")
         self._flop("experts", "tokens", flop, "experts_compute", path)
+        self._flop("experts", "coverage", padding, "experts_compute", path)
         self._bytes("experts", "coverage", held, "experts_memory", path)
         self.experts, self.experts_per_token = block.experts, block.experts_per_token
 

@@ -49,12 +49,17 @@ def parameters() -> tuple[Parameter, ...]:
         for engine in ENGINES
         for name, prior, spread in (
             ("kernel_floor_s", 2.5e-6, 0.5),
-            ("prefill_efficiency", 0.75, 0.35),
+            ("prefill_efficiency", 0.8, 0.15),
             ("decode_efficiency", 0.85, 0.2),
         )
     ]
     early = [
-        Parameter(name=f"{engine}.early.kernel_floor_s", prior=4e-6, spread=0.5) for engine in EARLY
+        Parameter(name=f"{engine}.early.{name}", prior=prior, spread=spread)
+        for engine in EARLY
+        for name, prior, spread in (
+            ("kernel_floor_s", 4e-6, 0.5),
+            ("prefill_efficiency", 0.5, 0.3),
+        )
     ]
     shared = [
         Parameter(name="amd.kernel_floor_factor", prior=1.4, spread=0.5),
@@ -71,17 +76,17 @@ def constants_of(values: dict[str, float], case: ServiceCase) -> EngineConstants
     """Return the constants that parameter values mean for a case's engine, build and vendor."""
     assert case.deployment is not None
     engine, version = case.deployment.engine, case.deployment.engine_version
-    floor = values[f"{engine}.kernel_floor_s"]
     table = efficiencies("engines")["engines"][engine]
-    if any(precedes(version, build["before"]) for build in table.get("builds", ())):
-        floor = values[f"{engine}.early.kernel_floor_s"]
+    early = any(precedes(version, build["before"]) for build in table.get("builds", ()))
+    build = f"{engine}.early" if early else engine
+    floor = values[f"{build}.kernel_floor_s"]
     # ATOM runs on AMD alone, so its own floor has the factor in it.
     if engine != "atom" and accelerator(case.accelerator).vendor == "AMD":
         floor *= values["amd.kernel_floor_factor"]
     return EngineConstants(
         mixed_steps=bool(table["mixed_steps"]),
         kernel_floor_s=floor,
-        prefill_efficiency=min(1.0, values[f"{engine}.prefill_efficiency"]),
+        prefill_efficiency=min(1.0, values[f"{build}.prefill_efficiency"]),
         decode_efficiency=min(1.0, values[f"{engine}.decode_efficiency"]),
         host_step_s=values["host_step_s"],
         host_sequence_s=values["host_sequence_s"],
