@@ -9,7 +9,6 @@ import click
 
 from .options import (
     deployment_options,
-    emit,
     json_option,
     model_and_node,
     save_plot,
@@ -22,21 +21,27 @@ from .options import (
 @deployment_options
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Live sessions.  [1]")
 @click.option("--tokens", type=click.IntRange(min=1), help="Also: GiB for so many KV tokens.")
+@click.option("--inverse", is_flag=True, help="Also: lowest utilization, longest context, node.")
 @click.option("--plot", metavar="FILE", help="Bar picture of one GPU (png, svg, pdf).")
 @json_option
 def command(
-    concurrency: int | None, tokens: int | None, plot: str | None, as_json: bool, **given: Any
+    concurrency: int | None,
+    tokens: int | None,
+    inverse: bool,
+    plot: str | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Does the model fit, and where does every GiB go?
 
     \b
     capmodel memory kimi-k3 --on 8xB300
     capmodel memory llama-3.1-70b --on 4xH100-80GB --kv-dtype fp8 -c 32
-    capmodel memory kimi-k3 --on 8xB300 --tokens 4000000
+    capmodel memory kimi-k3 --on 8xB300 --tokens 4000000 --inverse
     """
     from ..errors import InfeasibleError
     from ..memory.budget import kv_budget
-    from ..memory.inverse import pool_for_tokens, relaxations
+    from ..memory.inverse import pool_for_tokens, reach, relaxations
 
     resolved = scenario_from_options(**given).resolve()
     model, node, deployment = resolved.model, resolved.node, resolved.deployment
@@ -52,19 +57,16 @@ def command(
             click.echo(str(budget))
         click.echo(f"capmodel: {error}", err=True)
         raise SystemExit(error.exit_code)
-    if tokens is None:
-        emit(budget, as_json=as_json)
-        return
-    pool = pool_for_tokens(model, node, deployment, tokens)
+    extra: dict[str, Any] = {}
+    if tokens is not None:
+        extra["pool_for_tokens"] = pool_for_tokens(model, node, deployment, tokens)
+    if inverse:
+        extra["inverse"] = reach(model, node, deployment)
     if as_json:
-        wanted = {"pool_for_tokens": pool.to_dict()}
-        click.echo(json.dumps({**budget.to_dict(), **wanted}, allow_nan=False))
-        return
-    share = pool.gpu_memory_utilization
-    reach = "more than the GPU has" if share is None else f"utilization {share:.3f}"
-    click.echo(
-        f"{budget}\nwanted     {tokens:,} tokens need {pool.available_kv_gib:.2f} GiB: {reach}"
-    )
+        answers = {key: answer.to_dict() for key, answer in extra.items()}
+        click.echo(json.dumps({**budget.to_dict(), **answers}, allow_nan=False))
+    else:
+        click.echo("\n".join(map(str, [budget, *extra.values()])))
 
 
 def _refusal(budget: Any, remedies: list[dict[str, Any]]) -> str:

@@ -43,6 +43,11 @@ class PoolSize:
         """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    def __str__(self) -> str:
+        share = self.gpu_memory_utilization
+        reached = "more than the GPU has" if share is None else f"utilization {share:.3f}"
+        return f"wanted     {self.tokens:,} tokens need {self.available_kv_gib:.2f} GiB: {reached}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
@@ -204,3 +209,59 @@ def _changes(model: Model, node: Node, deployment: Deployment) -> list[dict[str,
     if deployment.dcp == 1 and deployment.tp > 1:
         changes.append({"dcp": deployment.tp})
     return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a model, a node and a deployment can be bent.
+
+    Parameters
+    ----------
+    lowest_utilization : float or None
+        Smallest share of HBM at which the engine starts, None where none does [1].
+    longest_context_tokens : int
+        Longest single request that the pool holds [tokens].
+    smallest_node : str or None
+        Fewest accelerators of the kind that hold the model, None where 64 nodes do not.
+    fp8_kv_tokens : int
+        Nominal tokens with fp8 KV [tokens].
+    """
+
+    lowest_utilization: float | None
+    longest_context_tokens: int
+    smallest_node: str | None
+    fp8_kv_tokens: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __str__(self) -> str:
+        lowest = "-" if self.lowest_utilization is None else f"{self.lowest_utilization:.2f}"
+        return (
+            f"starts     from utilization {lowest}; longest request "
+            f"{self.longest_context_tokens:,} tokens\n"
+            f"smallest   {self.smallest_node or 'none of 64 nodes'}\n"
+            f"fp8 KV     {self.fp8_kv_tokens:,} tokens"
+        )
+
+
+def reach(model: Model, node: Node, deployment: Deployment) -> Reach:
+    """Return the answers to the inverse questions about one deployment."""
+    free = replace(deployment, available_kv_gib=None)
+    try:
+        lowest: float | None = fitting_utilization(model, node, free)
+    except InfeasibleError:
+        lowest = None
+    try:
+        smaller, _ = smallest_node(model, node, free)
+        count = "" if smaller.nodes == 1 else f"{smaller.nodes}x "
+        smallest: str | None = count + smaller.name
+    except InfeasibleError:
+        smallest = None
+    return Reach(
+        lowest_utilization=lowest,
+        longest_context_tokens=longest_context(model, node, deployment),
+        smallest_node=smallest,
+        fp8_kv_tokens=kv_budget(model, node, replace(deployment, kv_dtype="fp8")).kv_tokens,
+    )

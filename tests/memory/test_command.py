@@ -75,3 +75,15 @@ def test_text_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     main(["memory", "qwen3-8b", "--on", "1xL4", "--plot", str(tmp_path / "bar.svg")])
     assert (tmp_path / "bar.svg").stat().st_size > 1000
     assert "KV pool" in capsys.readouterr().out
+
+
+def test_inverse_questions(run_json: RunJson, capsys: pytest.CaptureFixture[str]) -> None:
+    code, answer = run_json("memory", "kimi-k3", "--on", "8xB300", "--inverse")
+    assert code == 0
+    assert answer["inverse"]["smallest_node"] == "8xB300"
+    assert 0.74 <= answer["inverse"]["lowest_utilization"] < 0.90
+    assert answer["inverse"]["longest_context_tokens"] == 1_048_576
+    main(["memory", "qwen3-8b", "--on", "8xL4", "--inverse", "--tokens", "50000"])
+    text = capsys.readouterr().out
+    assert "smallest   1xL4" in text
+    assert "50,000 tokens need" in text
