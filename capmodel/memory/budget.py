@@ -68,6 +68,7 @@ def kv_budget(
     (the overhead is fitted on logged starts; see `intervals`).
     """
     _check_size(node, deployment)
+    _check_context_parallelism(model, deployment)
     part = node.accelerator
     build = recorded_build(model, deployment)
     deployment = with_recipe(deployment, build)
@@ -139,6 +140,16 @@ def _check_size(node: Node, deployment: Deployment) -> None:
             f"tp {deployment.tp} x pp {deployment.pp} x dp {deployment.dp} needs "
             f"{deployment.gpus} GPUs; {node.nodes} x {node.name} has {node.total_gpus}.",
             field="tp",
+        )
+
+
+def _check_context_parallelism(model: Model, deployment: Deployment) -> None:
+    copies = kv_layout.fewest_copies(model, deployment)
+    if deployment.dcp > copies:
+        raise SpecError(
+            f"dcp {deployment.dcp} divides the tokens among ranks with the same KV heads; "
+            f"{model.name} at tp {deployment.tp} has {copies} such rank{'s' * (copies > 1)}.",
+            field="dcp",
         )
 
 

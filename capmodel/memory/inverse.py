@@ -10,6 +10,7 @@ from ..spec.deployment import Deployment
 from ..spec.model import Model
 from ..spec.node import Node
 from ..units import GIB
+from . import kv_layout
 from .budget import KvBudget, kv_budget
 from .layouts import page_plans
 
@@ -158,8 +159,10 @@ def smallest_node(
         if count > model.layer_count:
             break
         smaller = replace(node, gpus=gpus, nodes=count)
-        dcp = deployment.dcp if gpus % deployment.dcp == 0 else 1
-        layout = replace(deployment, tp=gpus, pp=count, dp=1, dcp=dcp)
+        alone = replace(deployment, tp=gpus, pp=count, dp=1, dcp=1)
+        copies = kv_layout.fewest_copies(model, alone)
+        shared = gpus % deployment.dcp == 0 and deployment.dcp <= copies
+        layout = replace(alone, dcp=deployment.dcp if shared else 1)
         budget = kv_budget(model, smaller, layout)
         if budget.fits and budget.kv_tokens >= tokens:
             return smaller, layout
@@ -206,8 +209,9 @@ def _changes(model: Model, node: Node, deployment: Deployment) -> list[dict[str,
             changes.append({"max_model_len": fitting})
     if deployment.kv_dtype != "fp8":
         changes.append({"kv_dtype": "fp8"})
-    if deployment.dcp == 1 and deployment.tp > 1:
-        changes.append({"dcp": deployment.tp})
+    copies = kv_layout.fewest_copies(model, deployment)
+    if deployment.dcp == 1 and copies > 1 and deployment.tp % copies == 0:
+        changes.append({"dcp": copies})
     return changes
 
 

@@ -221,6 +221,12 @@ def recurrent_bytes_per_sequence(model: Model, deployment: Deployment) -> float:
     return sum(n * p.state_bytes for n, ps in model_parts(model, deployment) for p in ps)
 
 
+def fewest_copies(model: Model, deployment: Deployment) -> int:
+    """Return how many ranks hold the same values of every growing cache [1]."""
+    parts = [p for _, ps in model_parts(model, deployment) for p in ps if p.grows]
+    return min((p.copies for p in parts), default=deployment.tp)
+
+
 def kv_replication(model: Model, deployment: Deployment) -> float:
     """Return how many copies of one token's cache the ranks of one replica hold [1]."""
     unique = unique_kv_bytes_per_token(model, deployment)

@@ -215,3 +215,9 @@ def test_what_one_million_token_request_of_k3_with_its_drafter_needs(
     )
     needed = budget.blocks_per_request * budget.block_bytes / 2**30
     assert needed == pytest.approx(gib, abs=0.005)
+
+
+def test_context_parallelism_needs_ranks_with_the_same_heads() -> None:
+    with pytest.raises(SpecError, match="has 1 such rank"):
+        budget_of("llama-3.1-70b", dcp=8)
+    assert budget_of("qwen3-235b-a22b", dcp=2).kv_replication == 1
