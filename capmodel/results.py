@@ -212,6 +212,10 @@ class Estimate:
                 "p50": 1.0 / self.latency.tpot_s.p50,
                 "p90": 1.0 / self.latency.tpot_s.p90,
             },
+            "normalized_interactivity_tokens_per_s": {
+                "p50": 1.0 / self.latency.s_per_output_token.p50,
+                "p90": 1.0 / self.latency.s_per_output_token.p90,
+            },
             "utilization": self.utilization,
             "bottleneck": self.bottleneck,
             "cliff": {
@@ -225,7 +229,9 @@ class Estimate:
             "p_overflow": run.point.overflow,
             "benchmark_hour": {
                 **hour.quantiles(hour.requests_per_s * out_mean * scale),
+                "sd": float(hour.requests_per_s.std()) * out_mean * scale,
                 "hit_rate": hour.quantiles(hour.hit_rate),
+                "window_s": hour.window_s,
             },
             "p_collapsed": hour.collapsed(self.hit_rate.theoretical),
             "cost": run.cost.to_dict(),
@@ -297,7 +303,22 @@ class Sweep:
             "rows": [row.to_dict() for row in self.rows],
             "peak_concurrency": self.peak_concurrency,
             "cliff_concurrency": self.cliff_concurrency,
+            "hysteresis": self.hysteresis,
         }
+
+    @property
+    def hysteresis(self) -> dict[str, int] | None:
+        """Where two states exist among the rows: C that loses the good one, and C that regains it.
+
+        None where every row has a single state.
+        """
+        if all(row.stable for row in self.rows):
+            return None
+        half = 0.5 * self.rows[0].hit_rate.theoretical
+        lost = [r.concurrency for r in self.rows if r.run.point.all_states[0].hit_rate < half]
+        kept = [r.concurrency for r in self.rows if r.run.point.all_states[-1].hit_rate >= half]
+        largest = max(row.concurrency for row in self.rows)
+        return {"lost_at": min(lost, default=largest + 1), "regained_at": max(kept, default=0)}
 
     def to_frame(self) -> Any:
         """Return one pandas row per concurrency, dotted names as columns."""

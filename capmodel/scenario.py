@@ -76,6 +76,7 @@ class Scenario:
     offload: str | Offload | None = None
     offload_bandwidth: str | float | None = None
     speculate: str | Speculation | None = None
+    scheduling: str = "first-come"
     price: str | Tariff | None = None
     gpu_hour_usd: float | None = None
     dram_gb_hour_usd: float = 0.0
@@ -148,6 +149,7 @@ class Scenario:
             prefix_caching=self.prefix_caching,
             offload=parse_offload(self.offload, self.offload_bandwidth),
             speculation=parse_speculation(self.speculate),
+            scheduling=self.scheduling,
         )
         if deployment.gpus != node.total_gpus:
             raise SpecError(

@@ -37,12 +37,14 @@ class Spread:
 class Latency:
     """TTFT, TPOT and end-to-end time of requests [s], arrival to the last token.
 
-    `normalized_tokens_per_s` holds the percentiles of output tokens over end-to-end time.
+    `s_per_output_token` is end-to-end time over output tokens [s]; its inverse is the interactivity
+    that charges the wait for the first token to the user.
     """
 
     ttft_s: Spread
     tpot_s: Spread
     e2e_s: Spread
+    s_per_output_token: Spread
 
 
 def _spread(values: FloatArray) -> Spread:
@@ -92,8 +94,12 @@ def latency(point: OperatingPoint, law: StepLaw, workload: Workload) -> Latency:
     stretch = np.maximum(per_token**2 / np.maximum(variance, 1e-30), 1e-3)
     tpot = rng.gamma(stretch) * per_token / stretch
     tpot = np.maximum(tpot, point.demand.decode_step_s[0] / law.accepted_tokens)
+    e2e = ttft + tpot * (output - 1.0)
     return Latency(
-        ttft_s=_spread(ttft), tpot_s=_spread(tpot), e2e_s=_spread(ttft + tpot * (output - 1.0))
+        ttft_s=_spread(ttft),
+        tpot_s=_spread(tpot),
+        e2e_s=_spread(e2e),
+        s_per_output_token=_spread(e2e / output),
     )
 
 

@@ -102,6 +102,8 @@ class Deployment:
         The tier behind HBM.
     speculation : Speculation, optional
         Draft and depth.
+    scheduling : {"first-come"}
+        Order in which waiting requests start; other policies are refused, not approximated.
     """
 
     engine: str = "vllm"
@@ -121,6 +123,7 @@ class Deployment:
     prefix_caching: bool = True
     offload: Offload | None = None
     speculation: Speculation | None = None
+    scheduling: str = "first-come"
 
     def __post_init__(self) -> None:
         for name in ("tp", "pp", "dp", "ep", "dcp"):
@@ -145,6 +148,13 @@ class Deployment:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SpecError(f"{name} must be at least 1, got {value}.", field=name)
+        if self.scheduling != "first-come":
+            raise SpecError(
+                f"scheduling {self.scheduling!r} is not modelled by the closed network, only "
+                "first-come is; `capmodel.simulate` also has longest-prefix-first.",
+                field="scheduling",
+                nearest=("first-come",),
+            )
         if self.tp % self.dcp:
             raise SpecError(f"dcp {self.dcp} must divide tp {self.tp}.", field="dcp")
 

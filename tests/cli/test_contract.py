@@ -74,7 +74,7 @@ def test_sweep_keys(run_json: RunJson) -> None:
 
 
 def test_optimize_keys(run_json: RunJson) -> None:
-    code, answer = run_json("optimize", *K3)
+    code, answer = run_json("optimize", *K3, "--offload", "none")
     assert code == 0
     assert set(answer) >= {
         "feasible", "best", "objective_usd_per_mtok", "runner_up", "model_error", "certificate",
