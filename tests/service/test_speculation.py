@@ -13,6 +13,7 @@ from capmodel.service.speculation import (
     accepted_length,
     break_even_sequences,
     draft,
+    draft_kv_share,
     draft_passes,
     speculation_gain,
 )
@@ -107,3 +108,12 @@ def test_break_even_is_where_the_gain_is_one() -> None:
     assert speculation_gain(plain, drafted, batch, 4000.0) <= 1.0
     if batch > 1.0:
         assert speculation_gain(plain, drafted, batch - 1.0, 4000.0) > 1.0
+
+
+def test_the_draft_takes_its_layers_share_of_the_cache() -> None:
+    model = catalog.model("kimi-k3")
+    drafted = Deployment(
+        tp=8, kv_dtype="fp8", speculation=Speculation(name="dspark", draft_tokens=7)
+    )
+    assert draft_kv_share(model, drafted) == pytest.approx(5 / 29)
+    assert draft_kv_share(model, Deployment(tp=8)) == 0.0
