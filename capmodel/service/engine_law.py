@@ -6,6 +6,8 @@ parallel layout divides and repeats is decided here, what it sends in `layout`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..catalog import efficiencies
 from ..errors import SpecError
 from ..memory.engine_defaults import max_num_batched_tokens, max_num_seqs
@@ -35,6 +37,7 @@ def engine_law(
     deployment: Deployment,
     *,
     constants: EngineConstants | None = None,
+    shares: Mapping[str, float] | None = None,
     accepted_tokens: float | None = None,
 ) -> StepLaw:
     """Return the step law of one data-parallel rank.
@@ -49,6 +52,8 @@ def engine_law(
         Engine, layout, precision and limits.
     constants : EngineConstants, optional
         End-to-end losses in place of the fitted ones of the engine.
+    shares : mapping of str to float, optional
+        Kernel efficiencies of the user's own, by class or class and path [1].
     accepted_tokens : float, optional
         Measured accepted length in place of the draft's curve [tokens].
 
@@ -71,7 +76,7 @@ def engine_law(
             field="tp",
         )
     check_supported(deployment)
-    return _Builder(model, node, deployment, constants).law(accepted_tokens)
+    return _Builder(model, node, deployment, constants, shares or {}).law(accepted_tokens)
 
 
 class _Builder:
@@ -82,13 +87,14 @@ class _Builder:
         model: Model,
         node: Node,
         deployment: Deployment,
-        constants: EngineConstants | None = None,
+        constants: EngineConstants | None,
+        shares: Mapping[str, float],
     ) -> None:
         self.model = model
         self.node = node
         self.deployment = deployment
         self.layout = Layout.of(deployment)
-        self.roof = Roofline(node.accelerator, deployment.engine)
+        self.roof = Roofline(node.accelerator, deployment.engine, shares)
         self.engine = constants or engine_constants(
             deployment.engine, node.accelerator.vendor, deployment.engine_version
         )

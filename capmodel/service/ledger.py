@@ -9,7 +9,7 @@ from .step_law import StepLaw, StepTerm, term
 Rates = dict[str, float]
 
 # From best to worst evidence; a term keeps the worst of what went into it.
-KINDS = ("datasheet", "measured", "derived", "fitted", "assumed")
+KINDS = ("given", "datasheet", "measured", "derived", "fitted", "assumed")
 
 # Terms by what a person asks about; attention counts as cache reading where memory binds it.
 GROUPS = {

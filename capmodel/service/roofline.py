@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from ..catalog import efficiencies, names
+from ..errors import SpecError, nearest_names
 from ..memory.engine_defaults import is_before
 from ..spec.accelerator import Accelerator
 from ..spec.deployment import Deployment
@@ -28,7 +29,7 @@ class Share:
     value, low, high : float
         Share of the nominal peak and its interval [1].
     kind : str
-        ``"measured"``, ``"assumed"`` or ``"fitted"``.
+        ``"measured"``, ``"assumed"`` or ``"given"``.
     source : str
         The table and row it came from.
     """
@@ -50,10 +51,27 @@ class Roofline:
         Nominal peaks.
     engine : str
         Serving engine, which picks kernels.
+    given : mapping of str to float
+        A user's own shares by kernel class, such as ``"gemm_compute"``, or class and path, such
+        as ``"experts_compute.w4a16"`` [1].
     """
 
     accelerator: Accelerator
     engine: str
+    given: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = efficiencies("defaults")["kernels"]
+        for name, value in self.given.items():
+            kernel = name.split(".")[0]
+            if kernel not in known:
+                raise SpecError(
+                    f"no kernel class {kernel!r} to give an efficiency for.",
+                    field="efficiencies",
+                    nearest=nearest_names(kernel, known) or sorted(known),
+                )
+            if not value > 0:
+                raise SpecError(f"efficiency {name} must be positive.", field="efficiencies")
 
     def path(self, format_name: str, *, latent: bool = False) -> str:
         """Kernel family that computes a stored format here, such as ``"w4a16"``.
@@ -89,6 +107,10 @@ class Roofline:
         The median over the engines in the table, rows under half the best one aside: engines share
         kernel libraries, and one that is untuned for a shape in the table is not what is served.
         """
+        for name in (f"{kernel}.{path}", kernel):
+            if name in self.given:
+                value = self.given[name]
+                return Share(value=value, low=value, high=value, kind="given", source="the user")
         return _share(self.accelerator.name, kernel, path)
 
     def flop_per_s(self, kernel: str, path: str) -> float:

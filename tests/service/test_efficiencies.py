@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from capmodel import catalog
+from capmodel.errors import SpecError
 from capmodel.service.collectives import collective, within_domain
+from capmodel.service.engine_law import engine_law
 from capmodel.service.roofline import Roofline, engine_constants
-from capmodel.spec.deployment import ENGINES
+from capmodel.spec.deployment import ENGINES, Deployment
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "efficiency.csv"
 TABLES = (
@@ -72,6 +74,19 @@ def test_engine_constants_lie_in_their_intervals_and_older_builds_launch_slower(
     assert engine_constants("vllm", "AMD").kernel_floor_s > (
         engine_constants("vllm", "NVIDIA").kernel_floor_s
     )
+
+
+def test_a_users_own_share_wins_and_unknown_classes_are_named() -> None:
+    model, node = catalog.model("llama-3.1-70b"), catalog.node("8xB300")
+    usual = engine_law(model, node, Deployment(tp=8))
+    own = engine_law(model, node, Deployment(tp=8), shares={"gemm_compute.bf16": 0.1})
+    assert float(own.step_s(8192.0)) > 2 * float(usual.step_s(8192.0))
+    assert own.kinds["attention_projections"] == "measured"
+    given = {"gemm_compute": 0.5, "gemm_memory": 0.5}
+    whole = engine_law(model, node, Deployment(tp=8), shares=given)
+    assert whole.kinds["attention_projections"] == "given"
+    with pytest.raises(SpecError, match="gemm_compute"):
+        engine_law(model, node, Deployment(tp=8), shares={"gem_compute": 0.5})
 
 
 def test_collectives_use_measured_rates_inside_a_node_and_the_network_outside() -> None:
