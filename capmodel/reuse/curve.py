@@ -13,21 +13,15 @@ import numpy.typing as npt
 from ..errors import SpecError, nearest_names
 from ..spec.workload import Workload
 from .block_curve import split_hit_rates, streamed_hit_rates, survival_hit_rates
-from .characteristic_time import (
-    finite_population_hit_rate,
-    fluid_hit_rate,
-    mean_field_hit_rate,
-)
 from .curve_result import CurveResult, CurveRow
 from .curve_source import BlockTraceFile, Source, resolved_source
-from .feedback import feedback_point
 from .fit import fit_gaps, input_sensitivities
-from .granularity import checkpointed, state_room, with_shared_prefix
-from .lane_law import LaneLaw, lane_law
-from .moments import lane_law_of_moments, moments_of_table, moments_of_workload
+from .lane_law import lane_law
+from .moments import lane_law_of_moments, moments_of_table
+from .sampling import student_quantile
 from .service_model import ServiceModel, parse_service
-from .session_table import SessionTable
 from .stack_distance import Checkpoints, exact_hit_rates
+from .surface import Surface, law_surface, workload_surface
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,37 +34,6 @@ def _service_name(service: ServiceModel) -> str:
     if service.kind != "prefill":
         return service.kind
     return f"prefill:{service.prefill_tokens_per_s:g}"
-
-
-def analytic_hit_rates(
-    law: LaneLaw,
-    concurrencies: Sequence[int],
-    capacities_tokens: Sequence[float],
-    method: str,
-    service: ServiceModel,
-) -> tuple[FloatArray, FloatArray]:
-    """Return cold and warm hit rates, shape (concurrencies, capacities) [1]."""
-    lanes = np.asarray(concurrencies, dtype=np.float64)[:, None]
-    room = np.asarray(capacities_tokens, dtype=np.float64)[None, :]
-    if service.has_feedback:
-        if method not in ("finite-population", "moments"):
-            raise SpecError(
-                f"{method} has no queue feedback; use finite-population, moments or exact.",
-                field="method",
-            )
-        points = [
-            [feedback_point(law, int(c), float(b), service) for b in capacities_tokens]
-            for c in concurrencies
-        ]
-        cold = np.array([[p.hit_rate for p in row] for row in points])
-        return cold, np.array([[p.warm_hit_rate for p in row] for row in points])
-    if method == "fluid":
-        rates = fluid_hit_rate(law, lanes, room)
-    elif method == "mean-field":
-        rates = mean_field_hit_rate(law, lanes, room, service.kind)
-    else:
-        rates = finite_population_hit_rate(law, lanes, room, service.kind)
-    return rates, rates
 
 
 def _checked(values: Sequence[float] | float, field: str, whole: bool) -> list[float]:
@@ -155,121 +118,99 @@ def hit_rate_curve(
     found = resolved_source(source)
     if isinstance(found, BlockTraceFile):
         return _block_curve(found, lanes, rooms, method, shards, executor)
-    name = found.name
-    notes: tuple[str, ...] = found.notes if isinstance(found, SessionTable) else ()
-    half_widths: tuple[float, ...] = ()
-    moves: dict[str, float] = {}
     if isinstance(found, Workload):
-        if method == "exact":
-            raise SpecError(
-                "an exact replay needs sessions: give a trace or a session table.", field="method"
-            )
-        if model.kind == "recorded" and service_mean_s <= 0:
-            raise SpecError(
-                "a workload has no recorded service: give service_mean_s, or prefill:RATE.",
-                field="service",
-            )
-        if gaps == "production":
-            found = found.with_overrides(think_time_cap_s=idle_limit_s)
-        elif think_time_cap_s is not None:
-            found = found.with_overrides(think_time_cap_s=think_time_cap_s)
         if shared_prefix_tokens is not None:
             found = replace(found, shared_prefix_tokens=shared_prefix_tokens)
-        cap, workload = found.think_time.cap, found
-
-        def surface(item: Workload) -> tuple[FloatArray, FloatArray, float]:
-            return _workload_surface(item, lanes, rooms, method, model, checkpoints, service_mean_s)
-
-        cold, warm, ceiling = surface(workload)
-        ceilings = np.full(len(lanes), ceiling)
-        if sensitivity:
-            moves = input_sensitivities(workload, lambda item: float(surface(item)[0].mean()))
+        cap = idle_limit_s if gaps == "production" else think_time_cap_s
+        return _workload_curve(
+            found.with_overrides(think_time_cap_s=cap), lanes, rooms, method, model, checkpoints,
+            service_mean_s, sensitivity,
+        )  # fmt: skip
+    cap_s = DEFAULT_CAP_S if think_time_cap_s is None else think_time_cap_s
+    table = found.with_gaps(gaps, think_time_cap_s=cap_s, idle_limit_s=idle_limit_s)
+    cap_s = idle_limit_s if gaps == "production" else cap_s
+    shared = shared_prefix_tokens or 0.0
+    if method == "exact":
+        rates, tops = exact_hit_rates(
+            table, lanes, rooms, model, seeds=seeds, requests=requests, executor=executor,
+            shared_prefix_tokens=shared, checkpoints=checkpoints,
+        )  # fmt: skip
+        return CurveResult(
+            rows=_rows(lanes, rooms, rates.mean(axis=1), tops.mean(axis=1)),
+            method=method, service=_service_name(model), source=found.name,
+            think_time_cap_s=cap_s, half_widths=_half_widths(rates), notes=found.notes,
+        )  # fmt: skip
+    private = table.without_shared_prefix(shared)
+    if method == "moments":
+        gap_law = fit_gaps(found).capped(cap_s)
+        law = lane_law_of_moments(moments_of_table(private, gap_law, model.kind))
     else:
-        cap = (
-            idle_limit_s
-            if gaps == "production"
-            else (DEFAULT_CAP_S if think_time_cap_s is None else think_time_cap_s)
-        )
-        table = found.with_gaps(gaps, think_time_cap_s=cap, idle_limit_s=idle_limit_s)
-        shared = shared_prefix_tokens or 0.0
-        if method == "exact":
-            rates, tops = exact_hit_rates(
-                table, lanes, rooms, model, seeds=seeds, requests=requests, executor=executor,
-                shared_prefix_tokens=shared, checkpoints=checkpoints,
-            )  # fmt: skip
-            cold = warm = rates.mean(axis=1)
-            ceilings = tops.mean(axis=1)
-            if seeds > 1:
-                # 95% of Student's law with few degrees of freedom, near 3 for four seeds.
-                spread = 3.18 * rates.std(axis=1, ddof=1) / math.sqrt(seeds)
-                half_widths = tuple(float(h) for h in spread.ravel())
-        else:
-            private = table.without_shared_prefix(shared)
-            law = (
-                lane_law_of_moments(
-                    moments_of_table(private, fit_gaps(found).capped(cap), model.kind)
-                )
-                if method == "moments"
-                else lane_law(private)
-            )
-            cold, warm, ceiling = _law_surface(
-                law, lanes, rooms, method, model, checkpoints, shared
-            )
-            ceilings = np.full(len(lanes), ceiling)
-    rows = tuple(
+        law = lane_law(private)
+    surface = law_surface(law, lanes, rooms, method, model, checkpoints, shared)
+    return _closed_curve(surface, lanes, rooms, method, model, found.name, cap_s, found.notes)
+
+
+def _rows(
+    lanes: Sequence[int], rooms: Sequence[float], rates: FloatArray, ceilings: npt.ArrayLike
+) -> tuple[CurveRow, ...]:
+    tops = np.broadcast_to(np.asarray(ceilings, dtype=np.float64), (len(lanes),))
+    return tuple(
         CurveRow(
-            concurrency=c, capacity_tokens=b, hit_rate=float(cold[i, j]),
-            theoretical_hit_rate=float(ceilings[i]),
+            concurrency=c, capacity_tokens=b, hit_rate=float(rates[i, j]),
+            theoretical_hit_rate=float(tops[i]),
         )
         for i, c in enumerate(lanes)
         for j, b in enumerate(rooms)
     )  # fmt: skip
+
+
+def _half_widths(rates: FloatArray) -> tuple[float, ...]:
+    """Half of the 95% interval over seeds, by Student's law; empty for one seed [1]."""
+    seeds = rates.shape[1]
+    if seeds < 2:
+        return ()
+    spread = student_quantile(seeds - 1) * rates.std(axis=1, ddof=1) / math.sqrt(seeds)
+    return tuple(float(half) for half in spread.ravel())
+
+
+def _closed_curve(
+    surface: Surface, lanes: list[int], rooms: list[float], method: str, model: ServiceModel,
+    source: str, cap_s: float, notes: tuple[str, ...] = (), moves: dict[str, float] | None = None,
+) -> CurveResult:  # fmt: skip
+    bounds = model.has_feedback
     return CurveResult(
-        rows=rows, method=method, service=_service_name(model), source=name,
-        think_time_cap_s=float(cap), half_widths=half_widths, sensitivities=moves, notes=notes,
-        warm_hit_rates=tuple(float(h) for h in warm.ravel()) if model.has_feedback else (),
+        rows=_rows(lanes, rooms, surface.hit_rate, surface.theoretical_hit_rate),
+        method=method, service=_service_name(model), source=source, think_time_cap_s=cap_s,
+        cold_hit_rates=tuple(float(h) for h in surface.cold.ravel()) if bounds else (),
+        warm_hit_rates=tuple(float(h) for h in surface.warm.ravel()) if bounds else (),
+        sensitivities=moves or {}, notes=notes,
     )  # fmt: skip
 
 
-def _workload_surface(
+def _workload_curve(
     workload: Workload, lanes: list[int], rooms: list[float], method: str, model: ServiceModel,
-    checkpoints: Checkpoints | None, service_mean_s: float,
-) -> tuple[FloatArray, FloatArray, float]:  # fmt: skip
-    shared = workload.shared_prefix_tokens
-    moments = moments_of_workload(workload, service_mean_s)
-    if shared > 0:
-        request = max(workload.request_tokens_mean - shared, 1.0)
-        found = workload.theoretical_hit_rate * workload.request_tokens_mean - shared
-        moments = replace(
-            moments,
-            context_mean=max(moments.context_mean - shared, 1.0),
-            request_mean=request,
-            theoretical_hit_rate=min(max(found / request, 0.0), 0.999),
+    checkpoints: Checkpoints | None, service_mean_s: float, sensitivity: bool,
+) -> CurveResult:  # fmt: skip
+    if method == "exact":
+        raise SpecError(
+            "an exact replay needs sessions: give a trace or a session table.", field="method"
         )
-    law = lane_law_of_moments(moments)
-    return _law_surface(law, lanes, rooms, method, model, checkpoints, shared)
+    if model.kind == "recorded" and service_mean_s <= 0:
+        raise SpecError(
+            "a workload has no recorded service: give service_mean_s, or prefill:RATE.",
+            field="service",
+        )
 
+    def surface(item: Workload) -> Surface:
+        return workload_surface(item, lanes, rooms, method, model, checkpoints, service_mean_s)
 
-def _law_surface(
-    law: LaneLaw, lanes: list[int], rooms: list[float], method: str, model: ServiceModel,
-    checkpoints: Checkpoints | None, shared_prefix_tokens: float,
-) -> tuple[FloatArray, FloatArray, float]:  # fmt: skip
-    """Return cold and warm surfaces and the ceiling of whole prompts [1]."""
-    inside = [max(room - shared_prefix_tokens, 0.0) for room in rooms]
-    if checkpoints is not None:
-        inside = [state_room(room, law, checkpoints.state_tokens) for room in inside]
-        law = checkpointed(law, checkpoints.every_tokens)
-    cold, warm = analytic_hit_rates(law, lanes, inside, method, model)
-    ceiling = law.theoretical_hit_rate
-    if shared_prefix_tokens > 0:
-        mean = law.request_mean
-        for column, room in enumerate(rooms):
-            for grid in (cold,) if warm is cold else (cold, warm):
-                grid[:, column] = [
-                    with_shared_prefix(h, mean, shared_prefix_tokens, room) for h in grid[:, column]
-                ]
-        ceiling = with_shared_prefix(ceiling, mean, shared_prefix_tokens, math.inf)
-    return cold, warm, ceiling
+    moves = {}
+    if sensitivity:
+        moves = input_sensitivities(workload, lambda item: float(surface(item).hit_rate.mean()))
+    return _closed_curve(
+        surface(workload), lanes, rooms, method, model, workload.name, workload.think_time.cap,
+        moves=moves,
+    )  # fmt: skip
 
 
 def _block_curve(
@@ -290,14 +231,7 @@ def _block_curve(
     else:
         raise SpecError(f"{method} needs sessions; a block trace has exact and mean-field.")
     return CurveResult(
-        rows=tuple(
-            CurveRow(
-                concurrency=c, capacity_tokens=b, hit_rate=float(rate),
-                theoretical_hit_rate=ceiling,
-            )
-            for c in lanes
-            for b, rate in zip(rooms, rates, strict=True)
-        ),
+        rows=_rows(lanes, rooms, np.tile(rates, (len(lanes), 1)), ceiling),
         method=method, service="none", source=trace.path, think_time_cap_s=math.inf,
         notes=tuple(notes),
     )  # fmt: skip

@@ -47,8 +47,8 @@ class CurveResult:
         Cap on gaps, part of every answer; infinity for none [s].
     half_widths : tuple of float
         Half of the 95% interval over seeds for exact replays, per row [1].
-    warm_hit_rates : tuple of float
-        With feedback, hit rate from a warm start, per row [1].
+    cold_hit_rates, warm_hit_rates : tuple of float
+        With feedback, the bounds where the queue has two operating points, per row [1].
     sensitivities : dict of str to float
         Mean change of the hit rate over each input's interval [1].
     notes : tuple of str
@@ -61,6 +61,7 @@ class CurveResult:
     source: str
     think_time_cap_s: float
     half_widths: tuple[float, ...] = ()
+    cold_hit_rates: tuple[float, ...] = ()
     warm_hit_rates: tuple[float, ...] = ()
     sensitivities: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -72,6 +73,7 @@ class CurveResult:
         if self.half_widths:
             extra["half_widths"] = list(self.half_widths)
         if self.warm_hit_rates:
+            extra["cold_hit_rates"] = list(self.cold_hit_rates)
             extra["warm_hit_rates"] = list(self.warm_hit_rates)
         if self.sensitivities:
             extra["sensitivities"] = dict(self.sensitivities)

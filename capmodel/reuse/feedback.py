@@ -26,9 +26,10 @@ class FeedbackPoint:
     Parameters
     ----------
     hit_rate : float
-        Token-weighted hit rate over turns, from a cold start [1].
-    warm_hit_rate : float
-        The same from a warm start; it differs where there are two operating points [1].
+        Token-weighted long-run hit rate over turns [1].
+    cold_hit_rate, warm_hit_rate : float
+        The same if every composition that has two operating points kept the lower or the
+        upper one; equal where there is one [1].
     requests_per_s : float
         C over the mean cycle time, a harmonic mean over compositions [1/s].
     total_tokens, weight, conditional_hit_rate : ndarray
@@ -36,6 +37,7 @@ class FeedbackPoint:
     """
 
     hit_rate: float
+    cold_hit_rate: float
     warm_hit_rate: float
     requests_per_s: float
     total_tokens: FloatArray
@@ -85,6 +87,31 @@ def _found_tokens(
     return tokens
 
 
+def upper_branch_share(
+    total_tokens: FloatArray, weight: FloatArray, two: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Chance that a composition with two operating points is on the upper one, per node [1].
+
+    Parameters
+    ----------
+    total_tokens, weight : ndarray, shape (nodes,)
+        Y [tokens] and its share of turns [1]; Y grows.
+    two : ndarray of bool
+        Nodes with two operating points.
+
+    Notes
+    -----
+    Y wanders like a reversible diffusion of density pi. The branch is the one that was alone
+    where Y last left the two-branch range [a, b]: the upper one below a, the lower above b. Run
+    backwards in time that is the chance to reach a before b, (S(b) - S(Y))/(S(b) - S(a)) with
+    the scale function S' = 1/pi.
+    """
+    width = np.gradient(total_tokens)
+    step = np.where(two, width**2 / np.maximum(weight, 1e-300), 0.0)
+    ahead = np.cumsum(step[::-1])[::-1] - 0.5 * step
+    return np.where(two, ahead / max(float(step.sum()), 1e-300), 1.0)
+
+
 def feedback_point(
     law: LaneLaw, concurrency: int, capacity_tokens: float, service: ServiceModel
 ) -> FeedbackPoint:
@@ -104,9 +131,10 @@ def feedback_point(
     Notes
     -----
     For each composition Y the fixed point of H -> queue -> cycle time -> H is bracketed on a
-    grid and bisected; the lowest root is the cold start, the highest the warm one. The average
-    is over turns. No constant is fitted.
-    Approximate for: gaps that follow the context; measured mean error 0.004 over all points and
+    grid and bisected. Where it has two stable roots the queue stays on its branch until Y has
+    wandered to where the branch ends (`upper_branch_share`). The average is over turns. No
+    constant is fitted.
+    Approximate for: gaps that follow the context; measured mean error 0.002 over all points and
     0.01 to 0.02 between 10 and 90% of the ceiling.
     """
     decode_s = law.output_mean * service.output_token_s
@@ -115,7 +143,7 @@ def feedback_point(
         hit = found / law.context_mean
         prefill_s = law.request_mean * (1.0 - hit) / service.prefill_tokens_per_s
         return FeedbackPoint(
-            hit_rate=hit, warm_hit_rate=hit,
+            hit_rate=hit, cold_hit_rate=hit, warm_hit_rate=hit,
             requests_per_s=1.0 / (law.gap_mean_s + decode_s + prefill_s),
             total_tokens=np.array([law.context_mean]), weight=np.ones(1),
             conditional_hit_rate=np.array([hit]),
@@ -157,13 +185,20 @@ def feedback_point(
 
     at_cold = root(cold)
     at_warm = at_cold if np.array_equal(cold, warm) else root(warm)
+    upper = upper_branch_share(mix.total_tokens, mix.weight, at_warm > at_cold + 1e-3)
+    settled = upper * at_warm + (1.0 - upper) * at_cold
     tokens = mix.weight * mix.context_mean
-    cycle = float((mix.weight * queue(at_cold).cycle_s).sum() / mix.weight.sum())
+
+    def averaged(hit: FloatArray) -> float:
+        return min(float((tokens * hit).sum() / tokens.sum()), law.theoretical_hit_rate)
+
+    cycle_s = upper * queue(at_warm).cycle_s + (1.0 - upper) * queue(at_cold).cycle_s
     return FeedbackPoint(
-        hit_rate=min(float((tokens * at_cold).sum() / tokens.sum()), law.theoretical_hit_rate),
-        warm_hit_rate=min(float((tokens * at_warm).sum() / tokens.sum()), law.theoretical_hit_rate),
-        requests_per_s=concurrency / cycle,
+        hit_rate=averaged(settled),
+        cold_hit_rate=averaged(at_cold),
+        warm_hit_rate=averaged(at_warm),
+        requests_per_s=concurrency / float((mix.weight * cycle_s).sum() / mix.weight.sum()),
         total_tokens=mix.total_tokens,
         weight=mix.weight,
-        conditional_hit_rate=at_cold,
+        conditional_hit_rate=settled,
     )

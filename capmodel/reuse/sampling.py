@@ -101,12 +101,12 @@ def sampled_hit_rates(
     spread = table.std(axis=0, ddof=1) / math.sqrt(len(rows))
     return SampledCurve(
         hit_rate=table.mean(axis=0),
-        half_width=_student(len(rows) - 1) * spread,
+        half_width=student_quantile(len(rows) - 1) * spread,
         sampled_requests=replayed,
     )
 
 
-def _student(freedom: int) -> float:
+def student_quantile(freedom: int) -> float:
     """Two-sided 95% quantile of Student's law; Cornish-Fisher around the normal one [1]."""
     exact = {1: 12.706, 2: 4.303, 3: 3.182}
     z = 1.959964
