@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 
 from ..errors import InfeasibleError, SpecError
-from ..memory.budget import kv_budget
+from ..memory.budget import KvBudget, kv_budget
 from ..network.operating_point import solve
 from ..pipeline import Run, cache_of
 from ..scenario import ResolvedScenario
@@ -115,33 +115,63 @@ def adjusted_run(
     SpecError
         If HBM cannot hold one request under the adjustment.
     """
-    factors = adjustment or Adjustment()
-    scenario = adjusted_scenario(resolved, factors)
-    model, node, deployment = scenario.model, scenario.node, scenario.deployment
-    budget = kv_budget(model, node, deployment, concurrency=concurrency)
+    budget = fitting_budget(resolved, concurrency)
+    law = base_law(resolved, accepted_tokens)
+    return solved_under(resolved, budget, law, adjustment or Adjustment(), concurrency, level)
+
+
+def fitting_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
+    """Return the KV budget at a concurrency.
+
+    Raises
+    ------
+    InfeasibleError
+        If the model does not fit.
+    """
+    model, node = resolved.model, resolved.node
+    budget = kv_budget(model, node, resolved.deployment, concurrency=concurrency)
     if not budget.fits:
         raise InfeasibleError(
             f"{model.name} does not fit {node.nodes} x {node.name}: "
             f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
             details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
         )
-    law = engine_law(model, node, deployment, accepted_tokens=accepted_tokens)
-    law = adjusted_law(law, factors)
+    return budget
+
+
+def base_law(resolved: ResolvedScenario, accepted_tokens: float | None) -> StepLaw:
+    """Return the uncalibrated step law of one data-parallel rank."""
+    return engine_law(
+        resolved.model, resolved.node, resolved.deployment, accepted_tokens=accepted_tokens
+    )
+
+
+def solved_under(
+    resolved: ResolvedScenario,
+    budget: KvBudget,
+    law: StepLaw,
+    adjustment: Adjustment,
+    concurrency: int,
+    level: str,
+) -> Run:
+    """Return the solved scenario from its uncalibrated budget and law and an adjustment."""
+    scenario = adjusted_scenario(resolved, adjustment)
+    deployment = scenario.deployment
+    scaled_law = adjusted_law(law, adjustment)
     cache = cache_of(scenario, budget)
-    cache = replace(cache, hbm_tokens=cache.hbm_tokens * factors.usable_kv)
-    per_rank = max(math.ceil(concurrency / deployment.dp), 1)
+    cache = replace(cache, hbm_tokens=cache.hbm_tokens * adjustment.usable_kv)
     point = solve(
-        law,
+        scaled_law,
         scenario.workload,
         cache,
-        per_rank,
+        max(math.ceil(concurrency / deployment.dp), 1),
         level=level,
         prefix_caching=deployment.prefix_caching,
     )
     return Run(
         scenario=scenario,
         budget=budget,
-        law=law,
+        law=scaled_law,
         point=point,
         ranks=deployment.dp,
         concurrency=concurrency,

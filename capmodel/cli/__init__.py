@@ -21,6 +21,8 @@ COMMANDS = {
     "optimize": ("optimize", "The cheapest plan within the SLOs, with its certificate."),
     "simulate": ("simulate", "Discrete-event reference for one operating point."),
     "explain": ("explain", "The chain of numbers behind an answer, with sources."),
+    "compare": ("compare", "One measured run, or a live engine, against the model."),
+    "calibrate": ("calibrate", "Factors that your own points imply, with intervals."),
     "validate": ("validate", "Measured cases against the model, misses included."),
     "derive": ("derive", "Derivations, re-proved now."),
     "list": ("catalog", "The catalog: models, accelerators, nodes, workloads, prices."),

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import CapmodelError
 from .agentic_cases import shipped_points
 from .agentic_prediction import Prediction, prediction
+from .cliff_table import cliff_table
 from .error_table import Scored, grouped, scatter, statistics, worst
 from .likely_reason import hit_reason, rate_reason
 from .measured_point import MeasuredPoint, regime
@@ -209,6 +210,7 @@ def run(points: Sequence[MeasuredPoint] | None = None) -> dict[str, Any]:
         "hit_rate_mean_abs_error": mean_difference(hits),
         "hit_rate_n": len(hits),
         "regimes": regimes(rows),
+        "cliffs": cliff_table((r.point, r.predicted) for r in rows if r.predicted),
         "newest_of_configuration": statistics(newest),
         "groups": grouped(rates, KEYS),
         "scatter": measured_apart(rows),

@@ -112,7 +112,7 @@ def _interval(scored: Sequence[Scored], sizes: np.ndarray[Any, Any]) -> list[flo
 
 
 def grouped(scored: Sequence[Scored], keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the statistics by each key, largest groups first."""
+    """Return the statistics of each group, by each key, largest groups first."""
     tables = {}
     for key in keys:
         members: dict[str, list[Scored]] = defaultdict(list)
@@ -121,6 +121,16 @@ def grouped(scored: Sequence[Scored], keys: Iterable[str]) -> dict[str, list[dic
         rows = [{"group": name, **statistics(items)} for name, items in members.items()]
         tables[key] = sorted(rows, key=lambda row: (-row["n"], row["group"]))
     return tables
+
+
+def table(name: str, scored: Sequence[Scored]) -> dict[str, Any]:
+    """Return what every set says: its name, statistics, errors and the worst of them."""
+    return {
+        "name": name,
+        **statistics(scored),
+        "worst": worst(scored),
+        "errors": [item.to_dict() for item in scored],
+    }
 
 
 def worst(scored: Sequence[Scored], count: int = 10) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ SETS = {
     "agentic": "agentic_set",
     "hit_rate": "hit_rate_set",
     "offload_gain": "offload_gain_set",
+    "calibrated": "calibrated_set",
 }
 SHOWN = 10
 
@@ -99,6 +100,12 @@ def facts(table: dict[str, Any]) -> list[str]:
     called = table.get("regimes")
     if called and called["n"]:
         lines.append(f"regime right in {100 * called['share_right']:.0f}%, n = {called['n']}")
+    cliffs = table.get("cliffs")
+    if cliffs:
+        lines.append(
+            f"cliff within one grid step on {cliffs['within_one_step']} of {cliffs['n']} curves "
+            "that cross it"
+        )
     newest = table.get("newest_of_configuration")
     if newest and newest["n"]:
         lines.append(
