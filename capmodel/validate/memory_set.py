@@ -136,36 +136,49 @@ def given_gpu(cases: Sequence[MemoryCase]) -> tuple[list[Comparison], dict[str, 
 
     Notes
     -----
-    Errors are in percent of utilization times HBM.
+    Errors are in percent of utilization times HBM. Where a log has tokens and no GiB, the GiB
+    are those that the layout needs for the tokens.
     """
     compared, unusable = [], {}
     for case in cases:
-        if not case.utilization_known or case.available_gib is None:
+        if not case.utilization_known or (case.available_gib is None and case.kv_tokens is None):
             continue
-        reason = "" if case.model and case.accelerator and case.deployment else _why_not(case)
+        known = case.model and case.accelerator and case.deployment
+        reason = "" if known and case.available_gib is not None else _why_not(case)
         reason = reason or _remark(case.id, "unusable_gpu")
         if reason or not case.accelerator:
             unusable[case.id] = reason or "no catalog accelerator"
             continue
         assert case.deployment is not None
         budget = kv_budget(catalog.model(case.model), _node(case), case.deployment)
-        left = (
+        left = budget.available_kv_bytes_per_gpu or (
             budget.budget_bytes_per_gpu
             - budget.weights_bytes_per_gpu
             - budget.overhead_bytes_per_gpu
         )
         low, high = budget.intervals["available_kv_bytes_per_gpu"]
+        measured = case.available_gib
+        if measured is None:
+            measured = _implied_gib(case)
         compared.append(
             Comparison(
                 id=case.id,
-                measured=case.available_gib,
+                measured=measured,
                 predicted=left / GIB,
                 scale=budget.budget_bytes_per_gpu / GIB,
-                inside_interval=low <= max(0.0, case.available_gib) * GIB <= high,
+                inside_interval=low <= max(0.0, measured) * GIB <= high,
                 reason=_remark(case.id, "given_gpu"),
             )
         )
     return compared, unusable
+
+
+def _implied_gib(case: MemoryCase) -> float:
+    """GiB per GPU that the layout needs for the logged tokens, from the ratio at 100 GiB."""
+    assert case.deployment is not None and case.kv_tokens is not None
+    at_hundred = replace(case.deployment, available_kv_gib=100.0)
+    budget = kv_budget(catalog.model(case.model), _node(case), at_hundred)
+    return 100.0 * case.kv_tokens / budget.kv_tokens
 
 
 def verdicts(cases: Sequence[MemoryCase]) -> list[dict[str, Any]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
 from capmodel import catalog
+from capmodel.memory import budget as budget_module
 from capmodel.memory.budget import kv_budget
 from capmodel.spec.deployment import Deployment
 
@@ -28,3 +31,9 @@ def test_one_b200_node_is_too_small_and_two_are_enough(nodes: int, pp: int, fits
     )
     assert budget.fits is fits
     assert (budget.shortfall_bytes_per_gpu > 0) is not fits
+
+
+def test_the_documented_example() -> None:
+    outcome = doctest.testmod(budget_module)
+    assert outcome.attempted >= 3
+    assert outcome.failed == 0

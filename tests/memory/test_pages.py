@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capmodel import catalog
+from capmodel.memory.budget import kv_budget
 from capmodel.memory.layouts import page_plans
 from capmodel.memory.pages import PagePlan
 from capmodel.spec.deployment import Deployment, Speculation
@@ -115,3 +116,19 @@ def test_a_27b_hybrid_on_two_small_cards() -> None:
     assert plan.blocks_per_request(131_072) == 90
     assert int(208 / 90 * 131_072) == 302_921
     assert plan.blocks_per_request(262_144) - plan.resident_blocks == 168
+
+
+@pytest.mark.parametrize(("fields", "requests"), [({"dp": 8}, 156.9), ({"tp": 8}, 20.43)])
+def test_v4_requests_of_a_node_from_the_gpu_alone(fields: dict[str, int], requests: float) -> None:
+    # 8 x B200 at 0.95, 1,048,576 tokens, vLLM 0.25: eight pools against one copied eight times.
+    deployment = Deployment(
+        **fields, ep=8, kv_dtype="fp8", gpu_memory_utilization=0.95, engine_version="0.25.0"
+    )
+    budget = kv_budget(catalog.model("deepseek-v4-flash"), catalog.node("8xB200"), deployment)
+    assert budget.max_concurrency == pytest.approx(requests, rel=0.02)
+
+
+def test_a_model_of_windows_only_keeps_tokens_for_its_requests() -> None:
+    budget = kv_budget(catalog.model("mistral-7b"), catalog.node("1xH100-80GB"), Deployment())
+    assert budget.kv_bytes_per_token == 131_072
+    assert budget.usable_kv_tokens > 100_000
