@@ -97,7 +97,7 @@ def kv_budget(
     ranges = _intervals(tight, beside, longest, deployment)
     warnings += limits.layout_warnings(kinds, deployment)
     warnings += limits.draft_warnings(model, deployment)
-    warnings += limits.state_warnings(plan, blocks, node, deployment)
+    warnings += limits.state_warnings(plan, tight.available_bytes, node, deployment)
     if shortfall > 0:
         warnings.insert(0, _refusal(tight, longest, deployment))
     return KvBudget(

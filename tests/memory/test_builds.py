@@ -123,3 +123,14 @@ def test_bigger_batches_take_memory_from_the_pool() -> None:
         for n in (8192, 16_384)
     )
     assert (large - small) / GIB == pytest.approx(3.24, rel=0.3)
+
+
+def test_states_limit_the_running_requests() -> None:
+    # Logs of 120B hybrids on two 80 GB cards: 1,024 asked, some 500 available.
+    model = catalog.model("nemotron-3-super-120b-a12b")
+    node = catalog.node("2xH100-80GB")
+    paged = kv_budget(model, node, Deployment(tp=2, weights="fp8", engine_version="0.19.0"))
+    assert 400 < paged.kv_blocks < 1024
+    assert any("--max-num-seqs" in note for note in paged.warnings)
+    pooled = kv_budget(model, node, Deployment(tp=2, weights="fp8", engine="sglang"))
+    assert any("slots" in note for note in pooled.warnings)
