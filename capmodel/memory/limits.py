@@ -55,9 +55,15 @@ def draft_warnings(model: Model, deployment: Deployment) -> list[str]:
     return found
 
 
-def state_warnings(plan: PagePlan, blocks: int, node: Node, deployment: Deployment) -> list[str]:
+def state_warnings(
+    plan: PagePlan, available_bytes: float, node: Node, deployment: Deployment
+) -> list[str]:
     """Return a warning where the engine's running limit asks for more states than fit."""
     limit = engine_defaults.max_num_seqs(deployment, node.accelerator)
+    slots = plan.state_slots(available_bytes)
+    if slots is not None and slots < limit:
+        return [f"the state pool has {slots} slots for running requests and retained prefixes."]
+    blocks = plan.blocks(available_bytes)
     if not plan.state_groups or deployment.engine != "vllm" or not 0 < blocks < limit:
         return []
     return [
