@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import MissingExtraError
 from . import ledger
 
 
@@ -110,6 +112,26 @@ class KvBudget:
 
     def __str__(self) -> str:
         return ledger.text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def to_frame(self) -> Any:
+        """Return the ledger of one GPU as a pandas frame: part, bytes, share of HBM.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "frames") from error
+        parts = ledger.rows(self)
+        frame = pd.DataFrame(parts, columns=["part", "bytes"])
+        frame["share"] = frame["bytes"] / self.hbm_bytes_per_gpu
+        return frame
 
     def plot(self, ax: Any = None) -> Any:
         """Draw where each GiB of one GPU goes, and return the axes."""

@@ -39,6 +39,14 @@ def test_the_picture_has_a_bar_for_every_part() -> None:
     matplotlib.pyplot.close("all")
 
 
+def test_the_frame_and_the_notebook_form_say_the_same() -> None:
+    budget = kv_budget(catalog.model("qwen3-8b"), catalog.node("1xL4"), Deployment())
+    frame = budget.to_frame()
+    assert frame["share"].sum() == pytest.approx(1.0)
+    assert "KV pool" in set(frame["part"])
+    assert "qwen3-8b on 1xL4" in budget._repr_html_()
+
+
 def test_the_logged_pool_of_k3(run_json: RunJson) -> None:
     code, answer = run_json(
         "memory", "kimi-k3", "--on", "8xB300", "--tp", "8", "--kv-dtype", "fp8",
