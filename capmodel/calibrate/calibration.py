@@ -10,6 +10,7 @@ import numpy as np
 
 from ..scenario import ResolvedScenario, Scenario
 from .adjustment import PARAMETERS, Adjustment
+from .calibrated_cliff import CalibratedCliff, calibrated_cliff
 from .checks import check_points, check_units
 from .forward import scenario_forward
 from .identifiability import Candidate, next_measurement, warnings
@@ -38,6 +39,8 @@ class Calibration:
         What the points leave open.
     suggestion : Candidate or None
         The measurement that would help most next.
+    cliff : CalibratedCliff or None
+        Where hits are lost under these factors.
     """
 
     posterior: Posterior
@@ -45,6 +48,7 @@ class Calibration:
     absolute: dict[str, float]
     warnings: tuple[str, ...]
     suggestion: Candidate | None
+    cliff: CalibratedCliff | None
 
     @property
     def adjustment(self) -> Adjustment:
@@ -77,6 +81,8 @@ class Calibration:
             "residuals": rows,
             "leave_one_out_median_abs_error": float(np.median(errors)),
             "noise_inflation": self.posterior.inflation,
+            "cliff": None if self.cliff is None else self.cliff.to_dict(),
+            "robustness": self.robustness,
             "warnings": list(self.warnings),
             "next_measurement": None
             if self.suggestion is None
@@ -86,6 +92,13 @@ class Calibration:
                 "narrows": self.suggestion.factor,
             },
         }
+
+    @property
+    def robustness(self) -> str | None:
+        """Whether the largest measured load is on a known side of the cliff."""
+        if self.cliff is None:
+            return None
+        return self.cliff.robustness(max(point.concurrency for point in self.points))
 
     def _parameter(self, name: str) -> dict[str, Any]:
         value, low, high = self.posterior.interval(name)
@@ -115,6 +128,11 @@ class Calibration:
             "error of a point predicted from the others: median "
             f"{100 * answer['leave_one_out_median_abs_error']:.1f}%"
         )
+        if self.cliff is not None:
+            lines.append(
+                f"cliff at C = {self.cliff.concurrency} [{self.cliff.low}, {self.cliff.high}], cap "
+                f"{self.cliff.session_cap}; {self.robustness}"
+            )
         lines += [f"note: {text}" for text in self.warnings]
         if self.suggestion is not None:
             lines.append(
@@ -174,6 +192,12 @@ def calibrate(
         absolute=_absolute(resolved),
         warnings=warnings(posterior),
         suggestion=next_measurement(forward, posterior, _candidates(points)),
+        cliff=calibrated_cliff(
+            forward,
+            posterior,
+            resolved.workload.theoretical_hit_rate,
+            max(point.concurrency for point in points),
+        ),
     )
 
 

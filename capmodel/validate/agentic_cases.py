@@ -180,7 +180,6 @@ def _scenario(row: Row, named: list[str]) -> ResolvedScenario:
         max_num_seqs=None if limit is None else int(limit),
         prefix_caching="cache off" not in row["engine"],
         speculate=speculation,
-        context_tokens_mean=_number(row.get("prompt_tokens_mean", "")),
     ).resolve()
     short = assumptions()["short_corpus_tokens"]
     if given.model.max_position_tokens <= short:

@@ -20,6 +20,7 @@ from .service_set import family
 RATE_MISS = 0.30
 HIT_MISS = 0.10
 TIER_MATTERS = 0.02
+OVERTAKEN = 1.5
 KEYS = ("accelerator", "family", "engine", "regime", "model")
 
 
@@ -160,13 +161,38 @@ def scored_hits(rows: Sequence[Comparison]) -> list[Scored]:
     return scored
 
 
-def newest_of_configuration(rows: Sequence[Comparison]) -> list[Comparison]:
-    """Return, of each configuration measured more than once, the rows of its last source only."""
-    last: dict[tuple[object, ...], str] = {}
+def current_builds(rows: Sequence[Comparison]) -> list[Comparison]:
+    """Return the rows that no later build overtakes by half on the same system.
+
+    A row is overtaken where a later one of the same model, node, engine, concurrency and kind of
+    tier, with or without a draft, was measured more than 1.5 times as fast.
+    """
+    systems: dict[tuple[object, ...], list[Comparison]] = {}
     for row in rows:
-        key = row.point.configuration
-        last[key] = max(last.get(key, ""), row.point.date)
-    return [row for row in rows if row.point.date == last[row.point.configuration]]
+        if row.rates is not None:
+            systems.setdefault(_system(row), []).append(row)
+    kept = []
+    for members in systems.values():
+        for row in members:
+            later = [r for r in members if r.point.date > row.point.date]
+            if all(_rate(r) <= OVERTAKEN * _rate(row) for r in later):
+                kept.append(row)
+    return kept
+
+
+def _system(row: Comparison) -> tuple[object, ...]:
+    point = row.point
+    assert point.scenario is not None and row.rates is not None
+    deployment = point.scenario.deployment
+    return (
+        point.model, point.node_name, point.engine, deployment.dcp, point.concurrency,
+        deployment.offload is None, deployment.speculation is None, row.rates[0],
+    )  # fmt: skip
+
+
+def _rate(row: Comparison) -> float:
+    assert row.rates is not None
+    return row.rates[1]
 
 
 def regimes(rows: Sequence[Comparison]) -> dict[str, Any]:
@@ -203,7 +229,7 @@ def run(points: Sequence[MeasuredPoint] | None = None) -> dict[str, Any]:
     """
     rows = comparisons(shipped_points() if points is None else points)
     rates, hits = scored_rates(rows), scored_hits(rows)
-    newest = scored_rates(newest_of_configuration(rows))
+    current = scored_rates(current_builds(rows))
     return {
         "name": "agentic",
         **statistics(rates),
@@ -211,7 +237,7 @@ def run(points: Sequence[MeasuredPoint] | None = None) -> dict[str, Any]:
         "hit_rate_n": len(hits),
         "regimes": regimes(rows),
         "cliffs": cliff_table((r.point, r.predicted) for r in rows if r.predicted),
-        "newest_of_configuration": statistics(newest),
+        "current_builds": {**statistics(current), "groups": grouped(current, KEYS)},
         "groups": grouped(rates, KEYS),
         "scatter": measured_apart(rows),
         "worst": worst(rates),

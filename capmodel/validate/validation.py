@@ -106,11 +106,11 @@ def facts(table: dict[str, Any]) -> list[str]:
             f"cliff within one grid step on {cliffs['within_one_step']} of {cliffs['n']} curves "
             "that cross it"
         )
-    newest = table.get("newest_of_configuration")
-    if newest and newest["n"]:
+    current = table.get("current_builds")
+    if current and current["n"]:
         lines.append(
-            f"newest row of each configuration: median {percent(newest['median_abs_pct_error'])}%, "
-            f"n = {newest['n']}"
+            "rows that no later build overtakes by half: median "
+            f"{percent(current['median_abs_pct_error'])}%, n = {current['n']}"
         )
     floor = table.get("scatter")
     if floor and floor["n"]:
