@@ -72,10 +72,11 @@ def _flow(
     miss: FloatArray,
     load_s: FloatArray,
     concurrency: int,
+    miss_size: FloatArray | float,
 ) -> tuple[FloatArray, Flow]:
     """Request rate and residence times with `decoding` sequences in decode."""
     seen = (concurrency - 1) / concurrency
-    step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss)
+    step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss, miss_size)
     rate = request_rate(decoding, demand.decode_steps, step, prefill, steps)
     busy = np.minimum(rate * prefill, 1.0)
     decode = decoding / np.maximum(rate, 1e-300)
@@ -102,6 +103,7 @@ def solve(
     load_s: FloatArray,
     concurrency: int,
     running_limit: float = np.inf,
+    miss_size: FloatArray | float = 1.0,
 ) -> Flow:
     """Return the flow of C sessions at given miss fractions, by false position on the decode batch.
 
@@ -117,6 +119,8 @@ def solve(
         Sessions [1].
     running_limit : float
         Requests that may run at once, from memory or the engine's limit [1].
+    miss_size : ndarray or float
+        Share of its reusable tokens that a request with any loss has lost [1].
 
     Notes
     -----
@@ -127,7 +131,7 @@ def solve(
 
     def load(log_decoding: FloatArray) -> tuple[FloatArray, FloatArray, Flow]:
         """Logarithm of the tightest constraint, which rises with the decode batch."""
-        rate, flow = _flow(np.exp(log_decoding), demand, miss, load_s, concurrency)
+        rate, flow = _flow(np.exp(log_decoding), demand, miss, load_s, concurrency, miss_size)
         tightest = np.maximum(rate * flow.cycle_s / concurrency, rate * flow.prefill_s)
         running = rate * (flow.prefill_s + flow.decode_s) / running_limit
         return np.log(np.maximum(tightest, running)), rate, flow

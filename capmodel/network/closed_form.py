@@ -17,12 +17,13 @@ def solve(
     load_s: FloatArray,
     concurrency: int,
     running_limit: float = np.inf,
+    miss_size: FloatArray | float = 1.0,
 ) -> Flow:
     """Return the flow of C sessions at given miss fractions, from asymptotic bounds.
 
     Parameters
     ----------
-    demand, miss, load_s, concurrency, running_limit
+    demand, miss, load_s, concurrency, running_limit, miss_size
         As in `amva.solve`.
 
     Notes
@@ -36,7 +37,9 @@ def solve(
     decoding = np.zeros_like(miss)
     cycle = np.full_like(miss, np.inf)
     for _ in range(10):
-        step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss)
+        step, prefill, second, steps = demand.mixture(
+            decoding, 1.0 + seen * decoding, miss, miss_size
+        )
         busy = np.minimum(concurrency * prefill / cycle, 1.0)
         decode = demand.decode_steps / ((1.0 - busy) / step + busy * steps / prefill)
         free = demand.think_mean_s + load_s + prefill + decode

@@ -66,10 +66,11 @@ def latency(point: OperatingPoint, law: StepLaw, workload: Workload) -> Latency:
 
     Notes
     -----
-    Every request falls in a composition (turn-clock weights), waits with the probability that the
-    server is busy, prefills as a hit or a miss, and decodes with interruptions by others' prefills.
-    The wait, given that there is one, is gamma with the mean of the queue and the shape
-    ``max(1, wait / prefill)``: exponential in light load, Erlang when many are ahead.
+    Every request falls in a composition (turn-clock weights) and prefills as a hit or a miss. With
+    the probability that the server is busy it waits for the residual of a prefill, drawn in
+    proportion to its length, and for those queued before it: gamma with the mean that the queue
+    leaves and the shape ``max(1, wait / prefill)``. Else it waits for the rest of a decode step.
+    Decodes are interrupted by others' prefills: compound Poisson, taken gamma.
     Approximate for: all percentiles; the means are those of the network.
     """
     rng = np.random.default_rng(20260730)
@@ -78,14 +79,20 @@ def latency(point: OperatingPoint, law: StepLaw, workload: Workload) -> Latency:
     at = np.minimum(np.searchsorted(np.cumsum(weights), strata), len(weights) - 1)
     seen = (point.concurrency - 1) / point.concurrency
     busy = np.clip(flow.prefill_utilization[at] * seen, 1e-9, 1.0)
-    waits = rng.random(SAMPLE) < np.maximum(busy, 1e-9)
-    given = flow.wait_s[at] / busy
-    shape = np.maximum(1.0, given / flow.prefill_s[at])
-    wait = np.where(waits, rng.gamma(shape) * given / shape, 0.0)
     prefill = _prefill_sample(rng, point, law, workload, at)
+    # The prefill in progress is found in proportion to its length, anywhere in its course.
+    longer = rng.choice(SAMPLE, size=SAMPLE, p=prefill / prefill.sum())
+    residual = prefill[longer] * rng.random(SAMPLE)
+    mean_residual = flow.prefill_second_moment[at] / (2.0 * flow.prefill_s[at])
+    queued = np.maximum(flow.wait_s[at] / busy - mean_residual, 0.0)
+    shape = np.maximum(1.0, queued / flow.prefill_s[at])
+    ahead = rng.gamma(shape) * queued / shape
+    step = np.interp(flow.decoding[at], point.demand.batch, point.demand.decode_step_s)
+    anyone = 1.0 - np.exp(-flow.decoding[at] * seen)
+    tail = step * rng.random(SAMPLE) * (rng.random(SAMPLE) < anyone)
+    wait = np.where(rng.random(SAMPLE) < busy, residual + ahead, tail)
     ttft = wait + flow.load_s[at] + prefill
     output = _lognormal_sample(rng, workload.output_tokens_mean, workload.output_tokens_cv)
-    # A decode is stretched by whole prefills of others: compound Poisson, taken gamma.
     per_token = flow.decode_s[at] / max(workload.output_tokens_mean - 1.0, 1.0)
     rate = point.concurrency / flow.cycle_s[at]
     extra_variance = rate * per_token * flow.prefill_second_moment[at]
@@ -117,22 +124,33 @@ def _prefill_sample(
     workload: Workload,
     at: npt.NDArray[np.intp],
 ) -> FloatArray:
-    batch = np.asarray([float(point.composition.weights @ point.branch.flow.decoding)])
+    """Prefill seconds of a stratified sample: a hit's new tokens, or a miss's whole context."""
+    weights = point.composition.weights
+    batch = np.asarray([float(weights @ point.branch.flow.decoding)])
     context = workload.request_tokens_mean + 0.5 * workload.output_tokens_mean
-    missed = rng.random(SAMPLE) < point.branch.tier_miss[at]
-    lost = point.composition.weights * point.branch.tier_miss
+    lost = weights * point.branch.tier_miss
     longer = float(lost @ point.scale / lost.sum()) if lost.sum() > 0 else 1.0
-    sample = np.empty(SAMPLE)
-    for kind, nodes in (
-        (False, fresh_nodes(workload)),
-        (True, miss_nodes(workload.at_scale(longer))),
-    ):
+    size = point.loss_size[at]
+    missed = rng.random(SAMPLE) < point.branch.tier_miss[at] / size
+    sample, hit_mean = np.empty(SAMPLE), 0.0
+    kinds = (
+        (False, fresh_nodes(workload), workload.new_tokens_cv),
+        (True, miss_nodes(workload.at_scale(longer)), workload.request_tokens_cv),
+    )
+    for kind, nodes, cv in kinds:
         seconds = np.asarray(
             [
                 prefill_moments(law, new[None], end[None], np.ones(1), batch, context).seconds[0]
                 for new, end in zip(nodes.new_tokens, nodes.end_tokens, strict=True)
             ]
         )
+        mean = float(nodes.weights @ nodes.new_tokens)
+        tokens = np.clip(
+            _lognormal_sample(rng, mean, cv), nodes.new_tokens[0], nodes.new_tokens[-1]
+        )
         pick = missed == kind
-        sample[pick] = rng.choice(seconds, size=int(pick.sum()), p=nodes.weights)
-    return sample
+        sample[pick] = np.interp(tokens, nodes.new_tokens, seconds)[pick]
+        if not kind:
+            hit_mean = float(nodes.weights @ seconds)
+    # A partial loss computes its lost share besides what a hit would.
+    return np.where(missed, hit_mean + size * np.maximum(sample - hit_mean, 0.0), sample)

@@ -27,8 +27,8 @@ LARGEST_CONCURRENCY = 96
 class _Phases:
     """Service phases: rate per phase and decode count [1/s], steps per second beside it, ends."""
 
-    rate: FloatArray  # (phases, j)
-    pace: FloatArray  # (phases, j) decode steps per second while this phase is in service
+    rate: FloatArray  # (n, phases, j)
+    pace: FloatArray  # (n, phases, j) decode steps per second while this phase is in service
     first: tuple[int, int]
     last: tuple[int, int]
 
@@ -40,22 +40,36 @@ def _erlang_order(seconds: float, second_moment: float) -> int:
 
 
 def _phases(
-    demand: ServiceDemand, sequences: FloatArray, room: FloatArray, idle_pace: FloatArray
+    demand: ServiceDemand,
+    sequences: FloatArray,
+    room: FloatArray,
+    idle_pace: FloatArray,
+    miss_size: FloatArray,
 ) -> _Phases:
+    """Hit phases, then those of a request that has lost `miss_size` of its reusable tokens."""
     rates: list[FloatArray] = []
     paces: list[FloatArray] = []
     first, last = [], []
-    for kind in (demand.hit, demand.miss):
+    hit_s, miss_s, hit_steps, miss_steps = (
+        np.interp(sequences, demand.batch, curve)
+        for curve in (
+            demand.hit.seconds, demand.miss.seconds, demand.hit.steps, demand.miss.steps,
+        )
+    )  # fmt: skip
+    size = miss_size[:, None]
+    kinds = (
+        (demand.hit, hit_s + 0.0 * size, hit_steps + 0.0 * size),
+        (demand.miss, hit_s + size * (miss_s - hit_s), hit_steps + size * (miss_steps - hit_steps)),
+    )
+    for kind, seconds, steps in kinds:
         order = _erlang_order(float(kind.seconds[0]), float(kind.seconds_squared[0]))
-        seconds = np.interp(sequences, demand.batch, kind.seconds)
-        steps = np.interp(sequences, demand.batch, kind.steps)
         first.append(len(rates))
         rates += [order / seconds * room] * order
         paces += [room * steps / seconds + (1.0 - room) * idle_pace] * order
         last.append(len(rates) - 1)
     return _Phases(
-        rate=np.asarray(rates),
-        pace=np.asarray(paces),
+        rate=np.stack(rates, axis=1),
+        pace=np.stack(paces, axis=1),
         first=(first[0], first[1]),
         last=(last[0], last[1]),
     )
@@ -67,12 +81,13 @@ def solve(
     load_s: FloatArray,
     concurrency: int,
     running_limit: float = np.inf,
+    miss_size: FloatArray | float = 1.0,
 ) -> Flow:
     """Return the flow of C sessions at given miss fractions, from the stationary chain.
 
     Parameters
     ----------
-    demand, miss, load_s, concurrency, running_limit
+    demand, miss, load_s, concurrency, running_limit, miss_size
         As in `amva.solve`.
 
     Raises
@@ -97,12 +112,14 @@ def solve(
     # its own on average as it fills; without room the server decodes at the pure pace.
     room = np.clip(running_limit + 0.5 - sequences, 0.0, 1.0)
     room[0] = 1.0
-    rough = amva.solve(demand, miss, load_s, concurrency, running_limit)
+    rough = amva.solve(demand, miss, load_s, concurrency, running_limit, miss_size)
+    size = np.broadcast_to(np.asarray(miss_size, dtype=np.float64), miss.shape)
+    often = np.clip(miss / np.maximum(size, 1e-12), 0.0, 1.0)
     think = demand.think_mean_s + rough.load_s
     step = np.interp(np.maximum(sequences, 1.0), demand.batch, demand.decode_step_s)
     idle_pace = 1.0 / step
-    phases = _phases(demand, sequences, room, idle_pace)
-    factors, levels = _reduce(phases, idle_pace, sequences, demand, miss, think, concurrency)
+    phases = _phases(demand, sequences, room, idle_pace, size)
+    factors, levels = _reduce(phases, idle_pace, sequences, demand, often, think, concurrency)
     return _averages(factors, levels, demand, rough, think, concurrency, sequences)
 
 
@@ -116,8 +133,7 @@ def _reduce(
     concurrency: int,
 ) -> tuple[list[FloatArray], FloatArray]:
     """Linear level reduction from the top level down: R matrices and the boundary vector."""
-    kinds = len(phases.rate)
-    batch = len(miss)
+    batch, kinds = phases.rate.shape[:2]
     above: FloatArray | None = None
     factors: list[FloatArray] = []
     for i in range(concurrency, 0, -1):
@@ -170,16 +186,16 @@ def _local(
     concurrency: int,
     batch: int,
 ) -> FloatArray:
-    width, kinds = len(sequences), len(phases.rate)
+    width, kinds = len(sequences), phases.rate.shape[1]
     block = np.zeros((batch, kinds * width, kinds * width))
     j = np.arange(width)
     arrive = (concurrency - i - sequences) / think[:, None]
     for k in range(kinds):
         at = k * width + j
-        rate = phases.rate[k, :width]
-        finish = sequences * phases.pace[k, :width] / demand.decode_steps
+        rate = phases.rate[:, k, :width]
+        finish = sequences * phases.pace[:, k, :width] / demand.decode_steps
         block[:, at, at] -= arrive + rate + finish
-        block[:, at[1:], at[:-1]] += finish[1:]
+        block[:, at[1:], at[:-1]] += finish[:, 1:]
         if k not in phases.last:
             block[:, at, at + width] += rate
     return block
@@ -205,7 +221,7 @@ def _down(
     down = np.zeros((batch, kinds * width, columns))
     j = np.arange(width)
     for last in phases.last:
-        rate = phases.rate[last, :width]
+        rate = phases.rate[:, last, :width]
         rows = last * width + j
         if i == 1:
             down[:, rows, j + 1] += rate

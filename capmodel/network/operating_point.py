@@ -16,6 +16,7 @@ from . import amva, closed_form, markov_chain
 from .composition import Composition, gamma_composition
 from .fixed_points import Branch, FixedPoints, find_all
 from .flow_table import FlowTable, QueueModel, tabulate
+from .loss_size import LossSizes, loss_sizes
 from .service_demand import ServiceDemand, service_demand
 
 FloatArray = npt.NDArray[np.float64]
@@ -98,6 +99,8 @@ class OperatingPoint:
         Live tokens and weights.
     scale : ndarray
         Context length of each composition over its mean [1].
+    loss_size : ndarray
+        Share of its reusable tokens that a request with any loss has lost [1].
     demand : ServiceDemand
         Service curves the solution used.
     overflow : float
@@ -116,6 +119,7 @@ class OperatingPoint:
     branch: Branch
     composition: Composition
     scale: FloatArray
+    loss_size: FloatArray
     demand: ServiceDemand
     overflow: float
     running_limit: float
@@ -188,9 +192,13 @@ def solve(
     limit = running_room(cache, workload, law.max_sequences)
     reusable = workload.theoretical_hit_rate * workload.request_tokens_mean - shared
     reusable = max(reusable, 0.0)
-    table = _flow_table(law, workload, cache, concurrency, level, composition, reusable)
     think = think_nodes(workload.think_time, 16 if concurrency <= EXACT_POPULATION else 64)
     ended = workload.ended_tokens_mean / workload.turns_mean
+    capacity = max(cache.hbm_tokens, cache.tier_tokens) - shared
+    sizes = LossSizes.whole()
+    if prefix_caching and not cache.all_or_nothing:
+        sizes = loss_sizes(composition, workload, capacity, concurrency, think)
+    table = _flow_table(law, workload, cache, concurrency, level, composition, reusable, sizes)
     nothing, all_of_it = np.zeros_like(scale), np.ones_like(scale)
     lossless = table(scale, nothing, nothing)
     slowest = table(scale, all_of_it, nothing).cycle_s
@@ -240,6 +248,7 @@ def solve(
         branch=roots.cold,
         composition=composition,
         scale=scale,
+        loss_size=sizes(roots.cold.tier_miss),
         demand=service_demand(law, workload, concurrency),
         overflow=float(composition.weights[composition.live_tokens > room].sum()),
         running_limit=limit,
@@ -256,6 +265,7 @@ def _flow_table(
     level: str,
     composition: Composition,
     reusable_tokens: float,
+    sizes: LossSizes,
 ) -> FlowTable:
     """Tabulate the queue at a few context scales that span the composition."""
     mean = concurrency * workload.tree_tokens_mean
@@ -270,15 +280,17 @@ def _flow_table(
         scaled = workload.at_scale(scale)
         demand = service_demand(law, scaled, concurrency)
         limit = running_room(cache, scaled, law.max_sequences)
-        queues.append(_queue(level, demand, concurrency, limit))
+        queues.append(_queue(level, demand, concurrency, limit, sizes))
     link_s = scales * reusable_tokens * (cache.link_s_per_token if cache.tier_tokens > 0 else 0.0)
     think_s = workload.think_time.mean()
     return tabulate(queues, scales, link_s, think_s, *TABLE_POINTS[level])
 
 
-def _queue(level: str, demand: ServiceDemand, concurrency: int, limit: float) -> QueueModel:
+def _queue(
+    level: str, demand: ServiceDemand, concurrency: int, limit: float, sizes: LossSizes
+) -> QueueModel:
     solver = LEVELS[level]
-    return lambda miss, load_s: solver(demand, miss, load_s, concurrency, limit)
+    return lambda miss, load_s: solver(demand, miss, load_s, concurrency, limit, sizes(miss))
 
 
 def _averages(

@@ -63,7 +63,11 @@ class ServiceDemand:
     think_mean_s: float
 
     def mixture(
-        self, decoding: FloatArray, seen: FloatArray, miss: FloatArray
+        self,
+        decoding: FloatArray,
+        seen: FloatArray,
+        miss: FloatArray,
+        miss_size: FloatArray | float = 1.0,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return decode step at batch `seen`, and E[PT], E[PT^2], steps at batch `decoding`.
 
@@ -72,7 +76,10 @@ class ServiceDemand:
         decoding, seen : ndarray
             Decoding sequences at a random time, and as a decoding request finds them [1].
         miss : ndarray
-            Share of requests that are full misses [1].
+            Share of reusable tokens that are missing [1].
+        miss_size : ndarray or float
+            Share of its reusable tokens that a request with any loss has lost [1]. Losses that
+            are many and small have the mean work of few and full ones, but not their variance.
         """
         curves = np.stack(
             [
@@ -94,7 +101,12 @@ class ServiceDemand:
         return (
             step,
             hit * values[0] + miss * values[1],
-            hit * values[2] + miss * values[3],
+            values[2]
+            + miss
+            * (
+                miss_size * (values[3] - values[2])
+                + (1.0 - miss_size) * 2.0 * values[0] * (values[1] - values[0])
+            ),
             hit * values[4] + miss * values[5],
         )
 
