@@ -13,7 +13,7 @@ from .adjustment import PARAMETERS, Adjustment
 from .calibrated_cliff import CalibratedCliff, calibrated_cliff
 from .checks import check_points, check_units
 from .forward import scenario_forward
-from .identifiability import Candidate, next_measurement, warnings
+from .identifiability import Candidate, Forecast, forecasts, next_measurement, warnings
 from .observation import QUANTITIES, Observation
 from .posterior import Posterior, fit, prior_table
 
@@ -37,6 +37,8 @@ class Calibration:
         Uncalibrated figures that a factor multiplies.
     warnings : tuple of str
         What the points leave open.
+    forecasts : tuple of Forecast
+        Answers at loads of interest, with intervals from the factors'.
     suggestion : Candidate or None
         The measurement that would help most next.
     cliff : CalibratedCliff or None
@@ -47,6 +49,7 @@ class Calibration:
     points: tuple[Observation, ...]
     absolute: dict[str, float]
     warnings: tuple[str, ...]
+    forecasts: tuple[Forecast, ...]
     suggestion: Candidate | None
     cliff: CalibratedCliff | None
 
@@ -81,6 +84,7 @@ class Calibration:
             "residuals": rows,
             "leave_one_out_median_abs_error": float(np.median(errors)),
             "noise_inflation": self.posterior.inflation,
+            "forecasts": [forecast.to_dict() for forecast in self.forecasts],
             "cliff": None if self.cliff is None else self.cliff.to_dict(),
             "robustness": self.robustness,
             "warnings": list(self.warnings),
@@ -128,6 +132,13 @@ class Calibration:
             "error of a point predicted from the others: median "
             f"{100 * answer['leave_one_out_median_abs_error']:.1f}%"
         )
+        for forecast in self.forecasts:
+            value, low, high = forecast.values["output_tokens_per_s"]
+            hits = forecast.values["hit_rate"][0]
+            lines.append(
+                f"C = {forecast.concurrency:<4d} output {value:.4g} tok/s [{low:.4g}, {high:.4g}], "
+                f"hits {hits:.2f}"
+            )
         if self.cliff is not None:
             lines.append(
                 f"cliff at C = {self.cliff.concurrency} [{self.cliff.low}, {self.cliff.high}], cap "
@@ -186,12 +197,14 @@ def calibrate(
     plain = Adjustment()
     check_units(points, [forward(plain, p.concurrency) for p in points], resolved.node.total_gpus)
     posterior = fit(forward, points, names=names, rate_noise=rate_noise)
+    answers = forecasts(forward, posterior, _candidates(points))
     return Calibration(
         posterior=posterior,
         points=tuple(points),
         absolute=_absolute(resolved),
         warnings=warnings(posterior),
-        suggestion=next_measurement(forward, posterior, _candidates(points)),
+        forecasts=answers,
+        suggestion=next_measurement(posterior, answers),
         cliff=calibrated_cliff(
             forward,
             posterior,

@@ -14,7 +14,7 @@ from ..pipeline import Run
 from ..scenario import ResolvedScenario
 from .adjustment import PARAMETERS, Adjustment, adjusted_run
 from .forward import Forward, scenario_forward
-from .identifiability import Candidate, next_measurement
+from .identifiability import Candidate, forecasts, next_measurement
 from .live_check import LiveCheck
 from .observation import QUANTITIES, Observation
 from .posterior import NORMAL_95, fit, noise_sigma, prior_sigma
@@ -154,7 +154,9 @@ def compare(
         concurrency=observation.concurrency,
         rows=rows,
         likely_cause=_cause(rows, forward, observation),
-        suggestion=next_measurement(forward, posterior, sorted({1, most, round(1.5 * most)})),
+        suggestion=next_measurement(
+            posterior, forecasts(forward, posterior, sorted({1, most, round(1.5 * most)}))
+        ),
         window_s=window_s,
         live=live,
     )

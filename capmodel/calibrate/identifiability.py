@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..errors import CapmodelError
 from .adjustment import Adjustment
 from .forward import Forward
-from .observation import scaled
-from .posterior import STEP, FloatArray, Posterior, noise_sigma, prior_sigma
+from .observation import scaled, unscaled
+from .posterior import NORMAL_95, STEP, FloatArray, Posterior, noise_sigma, prior_sigma
 
 UNINFORMED_SHARE = 0.8
 CONFOUNDED = 0.8
@@ -74,45 +75,95 @@ def warnings(posterior: Posterior) -> tuple[str, ...]:
     return tuple(found)
 
 
-def next_measurement(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the calibrated model says of one load, with a 90% interval per quantity.
+
+    Parameters
+    ----------
+    concurrency : int
+        Live sessions [1].
+    values : dict of str to (value, low, high)
+        By quantity; the interval is that of the factors, without a run's own noise.
+    slopes : dict of str to ndarray
+        Of each quantity over its noise, by log factor [1].
+    """
+
+    concurrency: int
+    values: dict[str, tuple[float, float, float]]
+    slopes: dict[str, FloatArray]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        spans = {
+            name: {"value": value, "low": low, "high": high}
+            for name, (value, low, high) in self.values.items()
+        }
+        return {"concurrency": self.concurrency, **spans}
+
+
+def forecasts(
     forward: Forward,
     posterior: Posterior,
     concurrencies: Sequence[int],
     quantities: Sequence[str] = ("output_tokens_per_s", "hit_rate", "tpot_mean_s", "ttft_mean_s"),
-) -> Candidate | None:
-    """Return the measurement expected to shrink the posterior most, None if none can be solved.
+) -> tuple[Forecast, ...]:
+    """Return the calibrated answer at each load that can be solved.
+
+    Notes
+    -----
+    ``sd = sqrt(j' S j)`` with the slopes j at the mode: first order in the log factors.
+    """
+    found = []
+    for concurrency in concurrencies:
+        try:
+            found.append(_forecast(forward, posterior, concurrency, quantities))
+        except CapmodelError:
+            continue
+    return tuple(found)
+
+
+def next_measurement(posterior: Posterior, options: Sequence[Forecast]) -> Candidate | None:
+    """Return the measurement expected to shrink the posterior most, None without options.
 
     Notes
     -----
     One more figure with slope j over its noise shrinks the volume by ``sqrt(1 + j' S j)``.
     """
     best: Candidate | None = None
-    for concurrency in concurrencies:
-        try:
-            slopes = _slopes(forward, posterior, concurrency, quantities)
-        except CapmodelError:
-            continue
-        for quantity, slope in slopes.items():
+    for option in options:
+        for quantity, slope in option.slopes.items():
             spread = posterior.covariance @ slope
             gain = 0.5 * math.log1p(float(slope @ spread))
             if best is None or gain > best.gain:
                 drops = spread**2 / np.diag(posterior.covariance)
                 factor = posterior.names[int(np.argmax(drops))]
                 best = Candidate(
-                    concurrency=concurrency, quantity=quantity, gain=gain, factor=factor
+                    concurrency=option.concurrency, quantity=quantity, gain=gain, factor=factor
                 )
     return best
 
 
-def _slopes(
+def _forecast(
     forward: Forward, posterior: Posterior, concurrency: int, quantities: Sequence[str]
-) -> dict[str, FloatArray]:
+) -> Forecast:
+    sigmas = np.array([noise_sigma(name) for name in quantities])
+
     def figures(logs: FloatArray) -> FloatArray:
         factors = dict(zip(posterior.names, np.exp(logs).tolist(), strict=True))
         found = forward(Adjustment(**factors), concurrency)
-        return np.array([scaled(name, found[name]) / noise_sigma(name) for name in quantities])
+        return np.array([scaled(name, found[name]) for name in quantities])
 
     here = figures(posterior.mode)
     steps = STEP * np.eye(len(posterior.names))
     table = np.stack([(figures(posterior.mode + step) - here) / STEP for step in steps])
-    return {name: table[:, at] for at, name in enumerate(quantities)}
+    half = NORMAL_95 * np.sqrt(np.einsum("kq,kl,lq->q", table, posterior.covariance, table))
+    values = {
+        name: tuple(unscaled(name, x) for x in (middle, middle - spread, middle + spread))
+        for name, middle, spread in zip(quantities, here.tolist(), half.tolist(), strict=True)
+    }
+    return Forecast(
+        concurrency=concurrency,
+        values={name: (v[0], v[1], v[2]) for name, v in values.items()},
+        slopes={name: table[:, at] / sigmas[at] for at, name in enumerate(quantities)},
+    )

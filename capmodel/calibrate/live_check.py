@@ -34,6 +34,8 @@ class LiveCheck:
         Live tokens of a session: value, low, high [tokens].
     residency_working_set_tokens : float or None
         The same from the time that blocks lie untouched before eviction [tokens].
+    residency_hit_rate : float or None
+        Hits that the same time implies: ceiling times the share of shorter gaps [1].
     hit_rate : float or None
         Measured, over tiers [1].
     cliff, cap : int or None
@@ -47,6 +49,7 @@ class LiveCheck:
     pool_tokens: float
     working_set_tokens: tuple[float, float, float]
     residency_working_set_tokens: float | None
+    residency_hit_rate: float | None
     hit_rate: float | None
     cliff: int | None
     cap: int | None
@@ -79,6 +82,7 @@ class LiveCheck:
             "pool_tokens": self.pool_tokens,
             "working_set_tokens": {"value": value, "low": low, "high": high},
             "residency_working_set_tokens": self.residency_working_set_tokens,
+            "residency_hit_rate": self.residency_hit_rate,
             "hit_rate": self.hit_rate,
             "cliff_concurrency": self.cliff,
             "distance_to_cliff": self.distance,
@@ -182,6 +186,7 @@ def live_check(
         pool_tokens=float(budget.kv_tokens),
         working_set_tokens=(value, low, high),
         residency_working_set_tokens=residency_working_set(seen, window, sessions),
+        residency_hit_rate=residency_hit_rate(seen, window),
         hit_rate=window.hit_rate,
         cliff=cliff.concurrency,
         cap=cap,
@@ -209,3 +214,15 @@ def residency_working_set(
     service = max(cycle - gaps.mean(), 0.0)
     held = service + float(gaps.limited_mean(np.asarray([time_s]))[0])
     return pool / sessions * cycle / held if held > 0 else None
+
+
+def residency_hit_rate(resolved: ResolvedScenario, window: Window) -> float | None:
+    """Hits implied by the characteristic time: ``ceiling P(gap <= T)``, None if not scraped [1].
+
+    Exact for: prefixes that are touched once per request and lost as a whole.
+    """
+    if window.idle_before_evict_s is None:
+        return None
+    workload = resolved.workload
+    longer = float(workload.think_time.survival(np.asarray([window.idle_before_evict_s]))[0])
+    return workload.theoretical_hit_rate * (1.0 - longer)

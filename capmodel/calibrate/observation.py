@@ -47,3 +47,8 @@ class Observation:
 def scaled(quantity: str, value: float) -> float:
     """Return a figure on the scale where its noise is constant: logarithms, shares as they are."""
     return value if QUANTITIES[quantity] == "share" else math.log(max(value, 1e-12))
+
+
+def unscaled(quantity: str, value: float) -> float:
+    """Return a figure from the scale of `scaled`; shares stay between zero and one."""
+    return min(max(value, 0.0), 1.0) if QUANTITIES[quantity] == "share" else math.exp(value)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calibrate.posterior import NORMAL_95, noise_sigma
 from ..errors import CapmodelError
 from .agentic_cases import shipped_points
 from .agentic_prediction import Prediction, prediction
@@ -20,6 +21,8 @@ from .service_set import family
 RATE_MISS = 0.30
 HIT_MISS = 0.10
 TIER_MATTERS = 0.02
+# 90% half-width of a one-hour hit rate: calibrate/data/priors.yaml, noise of shares.
+HIT_NOISE = NORMAL_95 * noise_sigma("hit_rate")
 OVERTAKEN = 1.5
 KEYS = ("accelerator", "family", "engine", "regime", "model")
 
@@ -198,7 +201,7 @@ def _rate(row: Comparison) -> float:
 def regimes(rows: Sequence[Comparison]) -> dict[str, Any]:
     """Return how often the side of the cliff is called right, and the wrong calls."""
     known = [(row, row.measured_regime) for row in rows if row.measured_regime is not None]
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {
             "id": row.point.id,
             "measured": measured,
@@ -211,9 +214,11 @@ def regimes(rows: Sequence[Comparison]) -> dict[str, Any]:
         if row.predicted is not None and row.predicted.regime != measured
     ]
     count = len(known)
+    near = sum(abs(w["predicted_hit_rate"] - w["measured_hit_rate"]) <= HIT_NOISE for w in wrong)
     return {
         "n": count,
         "share_right": 1.0 - len(wrong) / count if count else None,
+        "share_right_or_within_noise": 1.0 - (len(wrong) - near) / count if count else None,
         "measured": {name: sum(m == name for _, m in known) for name in ("before", "at", "past")},
         "wrong": wrong,
     }

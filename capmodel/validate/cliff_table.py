@@ -30,21 +30,21 @@ def cliff_table(rows: Iterable[tuple[MeasuredPoint, Prediction]]) -> dict[str, A
         if point.hit_rate is not None and point.scenario is not None:
             tier = point.scenario.deployment.offload
             curves[(*point.curve, tier is not None)].append((point, predicted))
-    found = []
+    found: list[dict[str, Any]] = []
     for members in curves.values():
         members.sort(key=lambda row: row[0].concurrency)
         grid = sorted({point.concurrency for point, _ in members})
         measured = _first(members, measured=True)
         if len(grid) < 2 or measured is None or measured == grid[0]:
             continue
-        predicted = _first(members, measured=False)
-        end = grid.index(predicted) if predicted is not None else len(grid)
+        modelled = _first(members, measured=False)
+        end = grid.index(modelled) if modelled is not None else len(grid)
         found.append(
             {
                 "ids": [point.id for point, _ in members],
                 "grid": grid,
                 "measured_cliff": measured,
-                "predicted_cliff": predicted,
+                "predicted_cliff": modelled,
                 "grid_steps_apart": abs(end - grid.index(measured)),
             }
         )

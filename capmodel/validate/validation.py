@@ -99,7 +99,11 @@ def facts(table: dict[str, Any]) -> list[str]:
         )
     called = table.get("regimes")
     if called and called["n"]:
-        lines.append(f"regime right in {100 * called['share_right']:.0f}%, n = {called['n']}")
+        lines.append(
+            f"regime right in {100 * called['share_right']:.0f}% "
+            f"({100 * called['share_right_or_within_noise']:.0f}% right or within a run's noise), "
+            f"n = {called['n']}"
+        )
     cliffs = table.get("cliffs")
     if cliffs:
         lines.append(

@@ -114,6 +114,16 @@ def test_fewer_hits_mean_larger_sessions_and_a_nearer_cliff() -> None:
     assert good.pool_tokens == pytest.approx(3.25e6, rel=0.02)
 
 
+def test_blocks_that_stay_for_ever_lose_no_hit_and_hold_the_pool() -> None:
+    short, _, _ = live_check(K3, window(idle_before_evict_s=5.0), concurrency=10)
+    ever, _, _ = live_check(K3, window(idle_before_evict_s=1e6), concurrency=10)
+    assert ever.residency_hit_rate == pytest.approx(K3.workload.theoretical_hit_rate)
+    assert short.residency_hit_rate is not None and ever.residency_hit_rate is not None
+    assert short.residency_hit_rate < ever.residency_hit_rate
+    # With every gap inside the residency, all sessions' tokens are in the pool: B = C w.
+    assert ever.residency_working_set_tokens == pytest.approx(3.25e6 / 10, rel=1e-6)
+
+
 def test_commands_print_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.csv"
     file.write_text("concurrency,output_tokens_per_s,hit_rate\n16,49.6,0.027\n", encoding="utf-8")

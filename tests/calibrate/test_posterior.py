@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from capmodel.calibrate.adjustment import PARAMETERS, Adjustment
-from capmodel.calibrate.identifiability import next_measurement, warnings
+from capmodel.calibrate.identifiability import forecasts, next_measurement, warnings
 from capmodel.calibrate.observation import QUANTITIES, Observation
 from capmodel.calibrate.posterior import Posterior, fit, noise_sigma, prior_sigma
 
@@ -123,7 +123,7 @@ def _correlation(found: Posterior, first: str, second: str) -> float:
 
 def test_the_next_measurement_is_the_one_that_shrinks_the_posterior_most() -> None:
     found = fit(toy, noiseless((1, 2)))
-    best = next_measurement(toy, found, (1, 4, 12, 16))
+    best = next_measurement(found, forecasts(toy, found, (1, 4, 12, 16)))
     assert best is not None
 
     def volume(concurrency: int, quantity: str) -> float:
@@ -153,3 +153,16 @@ def test_leave_one_out_errors_match_refitting_without_the_figure() -> None:
     value = next(p for p in points if p.concurrency == 8).measured["output_tokens_per_s"]
     expected = math.log(value / again)
     assert whole.leave_one_out[whole.labels.index(label)] == pytest.approx(expected, abs=0.01)
+
+
+def test_forecasts_hold_the_planted_answer_nine_times_in_ten() -> None:
+    rng = np.random.default_rng(11)
+    inside = 0
+    draws = 60
+    for _ in range(draws):
+        factors = planted(rng)
+        found = fit(toy, measured(factors, rng, (1, 4, 8)))
+        (answer,) = forecasts(toy, found, (6,))
+        _, low, high = answer.values["output_tokens_per_s"]
+        inside += low <= toy(Adjustment(**factors), 6)["output_tokens_per_s"] <= high
+    assert inside / draws > 0.8
