@@ -10,8 +10,9 @@ from typing import Any
 
 from .cost.rental import usd_per_hour
 from .cost.statement import Cost, cost_statement
-from .errors import InfeasibleError, SpecError
+from .errors import SpecError
 from .memory.budget import KvBudget, kv_budget
+from .memory.inverse import shortage
 from .network.benchmark_hour import BenchmarkHour, benchmark_hour
 from .network.latency import Latency, latency
 from .network.operating_point import Cache, OperatingPoint, solve
@@ -102,10 +103,7 @@ def run(scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str =
     deployment = resolved.deployment
     budget = kv_budget(resolved.model, resolved.node, deployment, concurrency=int(concurrency))
     if not budget.fits:
-        raise InfeasibleError(
-            _shortage(resolved, budget),
-            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
-        )
+        raise shortage(resolved.model, resolved.node, deployment, budget)
     law = engine_law(resolved.model, resolved.node, deployment)
     ranks = deployment.dp
     per_rank = max(math.ceil(concurrency / ranks), 1)
@@ -189,12 +187,4 @@ def _cost(result: Run) -> Cost:
         workload=resolved.workload,
         requests_per_s=result.requests_per_s,
         hit_rate=result.point.headline.hit_rate,
-    )
-
-
-def _shortage(resolved: ResolvedScenario, budget: KvBudget) -> str:
-    short = budget.shortfall_bytes_per_gpu / 2**30
-    return (
-        f"{resolved.model.name} does not fit {resolved.node.nodes} x {resolved.node.name}: "
-        f"{short:.1f} GiB short on each GPU."
     )

@@ -39,9 +39,8 @@ def command(
     capmodel memory llama-3.1-70b --on 4xH100-80GB --kv-dtype fp8 -c 32
     capmodel memory kimi-k3 --on 8xB300 --tokens 4000000 --inverse
     """
-    from ..errors import InfeasibleError
     from ..memory.budget import kv_budget
-    from ..memory.inverse import pool_for_tokens, reach, relaxations
+    from ..memory.inverse import pool_for_tokens, reach, shortage
 
     resolved = scenario_from_options(**given).resolve()
     model, node, deployment = resolved.model, resolved.node, resolved.deployment
@@ -49,8 +48,7 @@ def command(
     if plot is not None:
         save_plot(budget, plot)
     if not budget.fits:
-        remedies = [r.to_dict() for r in relaxations(model, node, deployment)]
-        error = InfeasibleError(_refusal(budget, remedies), details={"remedies": remedies})
+        error = shortage(model, node, deployment, budget)
         if as_json:
             click.echo(json.dumps({**budget.to_dict(), "error": error.to_dict()}, allow_nan=False))
         else:
@@ -67,10 +65,3 @@ def command(
         click.echo(json.dumps({**budget.to_dict(), **answers}, allow_nan=False))
     else:
         click.echo("\n".join(map(str, [budget, *extra.values()])))
-
-
-def _refusal(budget: Any, remedies: list[dict[str, Any]]) -> str:
-    missing = budget.shortfall_bytes_per_gpu / 2**30
-    fixes = "; ".join(f"{r['field']} {r['value']}" for r in remedies) or "none with one change"
-    where = f"{budget.model} does not fit {budget.node}"
-    return f"{where}: {missing:.2f} GiB per GPU missing. Fits with: {fixes}."

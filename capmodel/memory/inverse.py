@@ -194,6 +194,21 @@ def relaxations(model: Model, node: Node, deployment: Deployment) -> list[Relaxa
     return found
 
 
+def shortage(model: Model, node: Node, deployment: Deployment, budget: KvBudget) -> InfeasibleError:
+    """Return the error for a model that does not fit: what is short, and what would fit."""
+    remedies = [change.to_dict() for change in relaxations(model, node, deployment)]
+    fixes = "; ".join(f"{r['field']} {r['value']}" for r in remedies) or "none with one change"
+    missing = budget.shortfall_bytes_per_gpu / GIB
+    return InfeasibleError(
+        f"{budget.model} does not fit {budget.node}: {missing:.2f} GiB per GPU missing. "
+        f"Fits with: {fixes}.",
+        details={
+            "shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu,
+            "remedies": remedies,
+        },
+    )
+
+
 def _changes(model: Model, node: Node, deployment: Deployment) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     if deployment.available_kv_gib is None:
