@@ -34,7 +34,8 @@ class Steps:
         """Assert an identity between two expressions that were reached in different ways."""
         left, right = sp.sympify(left), sp.sympify(right)
         ok = is_zero(left - right)
-        self._add(text, ok, f"{sp.latex(left)} = {sp.latex(right)}")
+        shown = [sp.latex(left), sp.latex(right)]
+        self._add(text, ok, " = ".join(dict.fromkeys(shown)))
 
     def zero(self, text: str, expression: Expr) -> None:
         """Assert that an expression vanishes identically."""

@@ -107,26 +107,29 @@ def proof(step: Steps) -> Iterator[Claim]:
                 grid.gamma_composition(c, m, 0.0).weights)  # fmt: skip
 
     # 6. The averages of the solved network: harmonic rate, linear hits.
-    m1, m2, t1, t2, shared, reach = sp.symbols("m_1 m_2 t_1 t_2 S v", positive=True)
-    request = sp.symbols("w", positive=True)
+    m1, t1, shared, reach, request, ratio = sp.symbols("m_1 t_1 S v w r", positive=True)
 
-    def settled(share, first, second, sessions, miss, tier, prefix, tokens, reusable):
+    def settled(share, first, second, sessions, miss, tier, prefix, tokens, reusable, longer):
         weights = np.asarray([share, 1.0 - share])
-        cycle = np.asarray([first, second])
-        branch = Branch(flow=still_flow_of(cycle), miss=np.asarray([miss, miss / 2]),
+        branch = Branch(flow=still_flow_of(np.asarray([first, second])),
+                        miss=np.asarray([miss, miss / 2]),
                         tier_miss=np.asarray([miss * tier, miss * tier / 2]))  # fmt: skip
         load = SimpleNamespace(shared_prefix_tokens=prefix, request_tokens_mean=tokens,
                                theoretical_hit_rate=0.95)  # fmt: skip
         average = operating_point._averages(
-            None, SimpleNamespace(weights=weights), load, sessions, reusable)
+            None, SimpleNamespace(weights=weights), np.asarray([1.0, longer]), load, sessions,
+            reusable)  # fmt: skip
         return average(branch, True)
 
     everything = {p: Draw(0.1, 0.9), c1: Draw(5.0, 50.0, "s"), c2: Draw(60.0, 900.0, "s"),
                   C: Draw(2, 40, whole=True), m1: Draw(0.1, 1.0), t1: Draw(0.1, 0.9),
                   shared: Draw(1e3, 9e3, "tokens"), request: Draw(1e5, 2e5, "tokens"),
-                  reach: Draw(2e4, 9e4, "tokens")}  # fmt: skip
+                  reach: Draw(2e4, 9e4, "tokens"), ratio: Draw(1.0, 2.0)}  # fmt: skip
     inside = ("capmodel.network.operating_point:_averages",)
-    kept = m1 * (p + (1 - p) / 2)
+    # Tokens are counted, and the contexts of a heavy composition have more of them.
+    token_share = p / (p + (1 - p) * ratio)
+    kept = m1 * (token_share + (1 - token_share) / 2)
+    step.equal("9. token weights", token_share + (1 - p) * ratio / (p + (1 - p) * ratio), 1)
     yield Claim(text="long-run rate over compositions", formula=C / (p * c1 + (1 - p) * c2),
                 unit="1/s", domain=everything, implements=inside, rises=(p, C), falls=(c1, c2),
                 code=lambda *v: settled(*v).requests_per_s)  # fmt: skip

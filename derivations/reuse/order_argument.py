@@ -11,6 +11,7 @@ from capmodel.reuse import order_argument
 from capmodel.reuse.order_argument import ThinkNodes
 from capmodel.spec.distributions import LognormalMixture
 from derivations.claim import Claim, Draw, Limit
+from derivations.cube_root import cube_root_chance, cube_root_excess
 from derivations.proof import Steps, derivation
 
 MISSING = ("capmodel.reuse.order_argument:missing_fraction",)  # fmt: skip
@@ -20,19 +21,6 @@ def one_node(think_s: float, excess_s: float) -> ThinkNodes:
     """Return a think time of one value, with a given mean excess over it."""
     return ThinkNodes(z_s=np.asarray([think_s]), weights=np.ones(1),
                       excess_s=np.asarray([excess_s]))  # fmt: skip
-
-
-def cube_root_chance(shape: sp.Expr, x: sp.Expr) -> sp.Expr:
-    """P(X <= x) of a unit-mean gamma law by its cube root."""
-    score = 3 * sp.sqrt(shape) * (sp.cbrt(x) - 1 + 1 / (9 * shape))
-    return sp.erfc(-score / sp.sqrt(2)) / 2
-
-
-def cube_root_excess(shape: sp.Expr, x: sp.Expr) -> sp.Expr:
-    """E[(x - X)^+] of a unit-mean gamma law by its cube root, between its two bounds."""
-    raised = cube_root_chance(shape + 1, x * shape / (shape + 1))
-    free = x * cube_root_chance(shape, x) - raised
-    return sp.Min(sp.Max(free, sp.Max(x - 1, 0)), x)
 
 
 @derivation(
@@ -87,9 +75,17 @@ def proof(step: Steps) -> Iterator[Claim]:
                k * V + k * (k - 1) * pair, k * (1 - k / C) * V * C / (C - 1))  # fmt: skip
     step.equal("11. all of them have none left", (k * V + k * (k - 1) * pair).subs(k, C), 0)
 
-    # 5. Tails are evicted first, at most the whole own context.
-    over, own, mass = sp.symbols("o w u", positive=True)
-    step.equal("12. a partial hit is a difference of excesses",
+    # 5. Tokens are counted, so who returns is drawn by size: E[w^2]/E[w], with Var w = V (C-1)/C
+    #    given the sum; the others share the rest.
+    biased = (w**2 + V * (C - 1) / C) / w
+    step.equal("12. mean of a size-biased context given the sum", biased,
+               w * (1 + V / w**2 * (C - 1) / C))  # fmt: skip
+    step.equal("13. alone it is the whole sum", biased.subs(C, 1), w)
+    step.limit("14. among many, by the full second moment", biased, C, sp.oo, w + V / w)
+
+    # 6. Tails are evicted first, at most the whole own context.
+    over, own = sp.symbols("o w", positive=True)
+    step.equal("15. a partial hit is a difference of excesses",
                sp.Max(own + over, 0) - sp.Max(over, 0), own)  # fmt: skip
 
     # -- binomial weights
@@ -110,7 +106,9 @@ def proof(step: Steps) -> Iterator[Claim]:
         qq = sp.Min(left / cycle, 1)
         repeat = sp.Max(absence / cycle - (1 - qq), 0)
         surplus = sp.Max(Y + repeat * (sessions - 1) * ended - B, 0)
-        return qq, surplus, Y / sessions
+        mine = sp.Min(Y / sessions * (1 + cv**2 * sp.Rational(sessions - 1, sessions)),
+                      sp.Rational(9, 10) * Y)  # fmt: skip
+        return qq, surplus, mine, (Y - mine) / (sessions - 1)
 
     def missing(sessions, room, context, variation, dead, gone, rest, period, whole=False):
         share = order_argument.missing_fraction(
@@ -131,24 +129,24 @@ def proof(step: Steps) -> Iterator[Claim]:
                         - cube_root_excess(shape, edge / mean_)) / own_  # fmt: skip
 
     sessions = 3
-    qq, surplus, own_ = others(sessions)
+    qq, surplus, own_, other = others(sessions)
     value = (1 - qq) ** 2 * sp.Min(surplus, own_) / own_
     for held, chance in ((1, 2 * qq * (1 - qq)), (2, qq**2)):
-        spread = held * (1 - sp.Rational(held, 3)) * (cv * own_) ** 2 * 3 / 2
-        value += chance * partial(surplus, own_, held * own_, spread)
+        spread = held * (1 - sp.Rational(held, 3)) * (cv * other) ** 2 * 3 / 2
+        value += chance * partial(surplus, own_, held * other, spread)
     yield Claim(text="missing share of three sessions", implements=MISSING, formula=value,
                 domain=domain, code=lambda *v: missing(3, *v), falls=(B,), rises=(cycle,))  # fmt: skip
     blunt = (1 - qq) ** 2
     for held, chance in ((1, 2 * qq * (1 - qq)), (2, qq**2)):
-        spread = held * (1 - sp.Rational(held, 3)) * (cv * own_) ** 2 * 3 / 2
-        blunt += chance * cube_root_chance((held * own_) ** 2 / spread, surplus / (held * own_))
+        spread = held * (1 - sp.Rational(held, 3)) * (cv * other) ** 2 * 3 / 2
+        blunt += chance * cube_root_chance((held * other) ** 2 / spread, surplus / (held * other))
     yield Claim(text="missing share of three sessions with recurrent state", implements=MISSING,
                 formula=blunt, domain=domain, code=lambda *v: missing(3, *v, whole=True))  # fmt: skip
 
     sessions = 30
-    qq, surplus, own_ = others(sessions)
-    average = (sessions - 1) * qq * own_
-    spread = (sessions - 1) * (qq * ((cv * own_) ** 2 + own_**2) - (qq * own_) ** 2)
+    qq, surplus, own_, other = others(sessions)
+    average = (sessions - 1) * qq * other
+    spread = (sessions - 1) * (qq * ((cv * other) ** 2 + other**2) - (qq * other) ** 2)
     yield Claim(text="missing share of thirty sessions", implements=MISSING,
                 formula=partial(surplus, own_, average, spread), domain=domain,
                 code=lambda *v: missing(30, *v), tolerance=1e-8)  # fmt: skip
