@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from .pipeline import Run, run, with_workload
-from .results import Cliff, Estimate, Sweep
+from .results import Cliff, Estimate, NearestCase, Sweep, WorkingSetEnd
 from .scenario import ResolvedScenario, Scenario
 from .validate.nearest import nearest_case
 
@@ -45,15 +45,7 @@ def estimate(
     resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
     solved = run(resolved, concurrency=concurrency, level=level)
     cliff, session_cap = find_cliff(resolved, level=level)
-    intervals, shares = _intervals(solved, level)
-    return Estimate.from_run(
-        solved,
-        cliff=cliff,
-        session_cap=session_cap,
-        intervals=intervals,
-        spread_shares=shares,
-        nearest=nearest_case(resolved, concurrency, level),
-    )
+    return _estimate(solved, cliff, session_cap, nearest_case(resolved, concurrency, level))
 
 
 def sweep(
@@ -75,18 +67,24 @@ def sweep(
     rows = []
     for c in concurrency:
         solved = run(resolved, concurrency=c, level=level)
-        intervals, shares = _intervals(solved, level)
-        rows.append(
-            Estimate.from_run(
-                solved,
-                cliff=cliff,
-                session_cap=session_cap,
-                intervals=intervals,
-                spread_shares=shares,
-                nearest=nearest_case(resolved, c, level, exact_only=True),
-            )
-        )
+        case = nearest_case(resolved, c, level, exact_only=True)
+        rows.append(_estimate(solved, cliff, session_cap, case))
     return Sweep(rows=tuple(rows))
+
+
+def _estimate(
+    solved: Run, cliff: Cliff, session_cap: int | None, case: NearestCase | None
+) -> Estimate:
+    intervals, shares, ends = _intervals(solved)
+    return Estimate.from_run(
+        solved,
+        cliff=cliff,
+        session_cap=session_cap,
+        intervals=intervals,
+        spread_shares=shares,
+        working_set_ends=ends,
+        nearest=case,
+    )
 
 
 def hit_share(resolved: ResolvedScenario, concurrency: int, level: str) -> float:
@@ -161,8 +159,12 @@ def first_below(share: Callable[[int], float], threshold: float, guess: int) -> 
     return high
 
 
-def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+def _intervals(
+    solved: Run,
+) -> tuple[dict[str, tuple[float, float]], dict[str, float], tuple[WorkingSetEnd, ...]]:
     """Return answer intervals from the workload's evidence intervals, and each input's share.
+
+    The third part is the operating point itself at both ends of the working set.
 
     One input at a time is moved to the ends of its interval; the deviations of an answer add in
     quadrature, on a logarithmic scale for rates and costs.
@@ -171,6 +173,7 @@ def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]],
     down = dict.fromkeys(center, 0.0)
     up = dict.fromkeys(center, 0.0)
     shares: dict[str, float] = {}
+    edges = []
     for name in UNCERTAIN:
         ends = solved.scenario.workload.intervals.get(name)
         if ends is None:
@@ -178,7 +181,10 @@ def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]],
         swing = 0.0
         for value in ends:
             other = with_workload(solved.scenario, **{name: value})
-            moved = _figures(run(other, concurrency=solved.concurrency, level=level))
+            end = run(other, concurrency=solved.concurrency, level=solved.level)
+            moved = _figures(end)
+            if name == "tree_tokens_mean":
+                edges.append(_working_set_end(end))
             for key, figure in moved.items():
                 change = math.log(figure / center[key]) if center[key] > 0 < figure else 0.0
                 side = up if change > 0 else down
@@ -186,7 +192,7 @@ def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]],
             swing += math.log(moved[_HEADLINE] / center[_HEADLINE]) ** 2
         shares[name] = swing
     if not shares:
-        return {}, {}
+        return {}, {}, ()
     total = sum(shares.values())
     spans = {
         key: (
@@ -196,7 +202,18 @@ def _intervals(solved: Run, level: str) -> tuple[dict[str, tuple[float, float]],
         for key, figure in center.items()
         if figure > 0
     }
-    return spans, {name: value / total if total > 0 else 0.0 for name, value in shares.items()}
+    parts = {name: value / total if total > 0 else 0.0 for name, value in shares.items()}
+    return spans, parts, tuple(edges)
+
+
+def _working_set_end(end: Run) -> WorkingSetEnd:
+    hour, workload = end.benchmark_hour(), end.scenario.workload
+    return WorkingSetEnd(
+        tree_tokens_mean=workload.tree_tokens_mean,
+        hit_rate=end.point.headline.hit_rate,
+        hour_hit_rate=hour.quantiles(hour.hit_rate)["p50"],
+        p_collapsed=hour.collapsed(workload.theoretical_hit_rate),
+    )
 
 
 _HEADLINE = "throughput.output_tokens_per_s"

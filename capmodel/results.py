@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtraError
@@ -35,6 +35,28 @@ class HitRate:
     def overall(self) -> float:
         """Share found in any tier [1]."""
         return self.hbm + self.offload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingSetEnd:
+    """The operating point with the live tokens of a session at one end of their evidence.
+
+    Parameters
+    ----------
+    tree_tokens_mean : float
+        Live tokens of a session [tokens].
+    hit_rate : float
+        Long-run overall hit rate [1].
+    hour_hit_rate : float
+        Hit rate of the median benchmark hour [1].
+    p_collapsed : float
+        Share of hours with under half of the theoretical hits [1].
+    """
+
+    tree_tokens_mean: float
+    hit_rate: float
+    hour_hit_rate: float
+    p_collapsed: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +101,8 @@ class Estimate:
         By dotted name.
     spread_shares : dict of str to float
         Share of the interval that each uncertain input explains [1].
+    working_set_ends : tuple of WorkingSetEnd
+        The same point at both ends of the working set's evidence.
     nearest : NearestCase or None
         Measured case.
     warnings : tuple of str
@@ -96,6 +120,7 @@ class Estimate:
     utilization: float
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     spread_shares: dict[str, float] = field(default_factory=dict)
+    working_set_ends: tuple[WorkingSetEnd, ...] = ()
     nearest: NearestCase | None = None
     warnings: tuple[str, ...] = ()
 
@@ -108,6 +133,7 @@ class Estimate:
         session_cap: int | None,
         intervals: dict[str, tuple[float, float]],
         spread_shares: dict[str, float],
+        working_set_ends: tuple[WorkingSetEnd, ...],
         nearest: NearestCase | None,
     ) -> Estimate:
         """Return the estimate of a solved run."""
@@ -128,6 +154,7 @@ class Estimate:
             utilization=_utilization(run),
             intervals=intervals,
             spread_shares=spread_shares,
+            working_set_ends=working_set_ends,
             nearest=nearest,
             warnings=(*run.budget.warnings, *_warnings(run)),
         )
@@ -237,6 +264,7 @@ class Estimate:
             "cost": run.cost.to_dict(),
             "intervals": {name: list(span) for name, span in self.intervals.items()},
             "interval_shares": self.spread_shares,
+            "working_set_ends": [asdict(end) for end in self.working_set_ends],
             "nearest_case": None
             if nearest is None
             else {
