@@ -11,6 +11,11 @@ from ..errors import MissingExtraError, SpecError
 from ..units import parse_quantity
 from .options import emit, integer_list, json_option
 
+# Numbers of one's own that replace those of a workload.
+OVERRIDES = (
+    "context_tokens_mean", "tree_tokens_mean", "output_tokens_mean", "think_time_mean_s",
+)  # fmt: skip
+
 
 def _capacities(text: str) -> list[float]:
     return [parse_quantity(part.strip(), "tokens", "capacity_tokens") for part in text.split(",")]
@@ -73,6 +78,10 @@ def _executor(scheduler: str | None, workers: int, stack: ExitStack) -> Any:
     help="Gap that ends a session under --gaps production [s].",
 )
 @click.option("--shared-prefix-tokens", type=float, help="Prefix that all sessions share.")
+@click.option("--context-tokens-mean", type=float, help="Mean prompt, for a workload.")
+@click.option("--tree-tokens-mean", type=float, help="Mean live tokens, for a workload.")
+@click.option("--output-tokens-mean", type=float, help="Mean output, for a workload.")
+@click.option("--think-time-mean-s", type=float, help="Mean gap under the cap [s].")
 @click.option("--service-mean-s", type=float, default=0.0, help="Mean service of a workload [s].")
 @click.option("--sensitivity", is_flag=True, help="How much the answer depends on each input.")
 @click.option(
@@ -120,6 +129,7 @@ def command(
     """
     from ..reuse.curve import hit_rate_curve
 
+    given["overrides"] = {name: given.pop(name) for name in OVERRIDES}
     lanes = integer_list(concurrency, "concurrency")
     rooms = _capacities(capacity_tokens)
     with ExitStack() as stack:

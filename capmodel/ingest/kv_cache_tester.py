@@ -30,9 +30,9 @@ def _document(path: Path) -> tuple[dict[str, Any], LineStream]:
 
 
 def _serial(
-    requests: list[Any], stream: LineStream, agent: int = 0, start_s: float = 0.0
+    requests: list[Any], stream: LineStream, agent: int = 0
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """Yield (start, agent, request), sub-agents inlined; `t` inside one counts from its start."""
+    """Yield (start, agent, request), sub-agents inlined; `t` counts from the session's start."""
     agents = agent
     for index, item in enumerate(requests):
         if not isinstance(item, dict):
@@ -43,9 +43,9 @@ def _serial(
             inner = item.get("requests")
             if not isinstance(inner, list):
                 raise stream.error(f"request {index}: a sub-agent needs a list of requests.")
-            yield from _serial(inner, stream, agents, start_s)
+            yield from _serial(inner, stream, agents)
         else:
-            yield start_s + began, agent, item
+            yield began, agent, item
 
 
 def _add_session(builder: ColumnBuilder, path: Path) -> int:

@@ -57,6 +57,13 @@ def _whole(text: str, column: str, stream: LineStream) -> int:
     return int(value)
 
 
+def _fields(text: str, stream: LineStream) -> list[str]:
+    try:
+        return next(csv.reader([text.rstrip("\r\n")]), [])
+    except csv.Error as error:
+        raise stream.error(f"expected comma-separated values: {error}.") from error
+
+
 def _cell(
     row: list[str], places: dict[str, int], column: str, default: float, stream: LineStream
 ) -> float:
@@ -83,7 +90,7 @@ def read_session_csv(path: str | Path) -> SessionColumns:
     seen: set[str] = set()
     session, turn, row_in_session, previous = "", -1, 0, 0.0
     for _, text in stream:
-        row = next(csv.reader([text.rstrip("\r\n")]), [])
+        row = _fields(text, stream)
         if not row:
             continue
         if not places:

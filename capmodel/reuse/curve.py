@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from ..spec.workload import Workload
 from .block_curve import split_hit_rates, streamed_hit_rates, survival_hit_rates
 from .curve_result import CurveResult, CurveRow
 from .curve_source import BlockTraceFile, Source, resolved_source
-from .fit import fit_gaps, input_sensitivities
+from .fit import fit_gaps, input_sensitivities, with_mean_gap
 from .lane_law import lane_law
 from .moments import lane_law_of_moments, moments_of_table
 from .sampling import student_quantile
@@ -61,6 +61,7 @@ def hit_rate_curve(
     shared_prefix_tokens: float | None = None,
     checkpoints: Checkpoints | None = None,
     service_mean_s: float = 0.0,
+    overrides: Mapping[str, float | None] | None = None,
     sensitivity: bool = False,
     seeds: int = 4,
     requests: int = 100_000,
@@ -89,6 +90,9 @@ def hit_rate_curve(
         Resume points and state of a hybrid model.
     service_mean_s : float
         Mean recorded service of a workload that has no table [s].
+    overrides : mapping, optional
+        Fields of a workload to replace by one's own numbers, as in `Workload.with_overrides`,
+        and `think_time_mean_s`, the mean gap under the cap [s].
     sensitivity : bool
         Also say how much the answer depends on each input; for workloads.
     seeds, requests : int
@@ -123,9 +127,11 @@ def hit_rate_curve(
             found = replace(found, shared_prefix_tokens=shared_prefix_tokens)
         cap = idle_limit_s if gaps == "production" else think_time_cap_s
         return _workload_curve(
-            found.with_overrides(think_time_cap_s=cap), lanes, rooms, method, model, checkpoints,
+            _overridden(found, cap, overrides), lanes, rooms, method, model, checkpoints,
             service_mean_s, sensitivity,
         )  # fmt: skip
+    if any(value is not None for value in (overrides or {}).values()):
+        raise SpecError("sessions are what they are: overrides are for workloads.")
     cap_s = DEFAULT_CAP_S if think_time_cap_s is None else think_time_cap_s
     table = found.with_gaps(gaps, think_time_cap_s=cap_s, idle_limit_s=idle_limit_s)
     cap_s = idle_limit_s if gaps == "production" else cap_s
@@ -148,6 +154,18 @@ def hit_rate_curve(
         law = lane_law(private)
     surface = law_surface(law, lanes, rooms, method, model, checkpoints, shared)
     return _closed_curve(surface, lanes, rooms, method, model, found.name, cap_s, found.notes)
+
+
+def _overridden(
+    workload: Workload, cap_s: float | None, overrides: Mapping[str, float | None] | None
+) -> Workload:
+    """Return the workload with one's own numbers in place of its own."""
+    given = {**(overrides or {}), "think_time_cap_s": cap_s}
+    gap_mean_s = given.pop("think_time_mean_s", None)
+    changed = workload.with_overrides(**given)
+    if gap_mean_s is None:
+        return changed
+    return replace(changed, think_time=with_mean_gap(changed.think_time, gap_mean_s))
 
 
 def _rows(

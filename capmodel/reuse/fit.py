@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -88,6 +89,27 @@ def fit_workload(table: SessionTable, *, think_time_cap_s: float = 60.0) -> Work
         max_context_tokens=float(context.max()),
         provenance={"kind": "fitted", "source": table.name},
     )
+
+
+def with_mean_gap(law: LognormalMixture, mean_s: float) -> LognormalMixture:
+    """Return a gap law stretched so that its mean under its cap is `mean_s` [s].
+
+    Raises
+    ------
+    SpecError
+        If the cap does not allow that mean.
+    """
+    if not 0 < mean_s < law.cap:
+        raise SpecError(
+            f"a mean gap must lie between 0 and the cap of {law.cap:g} s, got {mean_s:g}.",
+            field="think_time_mean_s",
+        )
+    low, high = 1e-9, 1e9
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        below = law.scaled(middle).mean() < mean_s
+        low, high = (middle, high) if below else (low, middle)
+    return law.scaled(high)
 
 
 def input_sensitivities(

@@ -229,3 +229,26 @@ def test_formats_are_told_apart(tmp_path):
         trace_format(written(tmp_path / "x.jsonl", '{"a": 1}\n'))
     with pytest.raises(IngestError, match="expected a JSON object"):
         trace_format(written(tmp_path / "y.jsonl", '{"a": \n'))
+
+
+def test_damaged_files_give_columns_or_one_message(tmp_path):
+    rng = np.random.default_rng(0)
+    whole = (HEADER + "".join(ROWS)).encode()
+    path = tmp_path / "damaged.csv"
+    read, refused = 0, 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(int(rng.integers(1, 4))):
+            at = int(rng.integers(len(data)))
+            if rng.random() < 0.5:
+                data[at] = int(rng.integers(256))
+            else:
+                data = data[:at] + data[at + int(rng.integers(1, 12)) :]
+        path.write_bytes(bytes(data))
+        try:
+            SessionTable.from_columns(read_sessions(path))
+            read += 1
+        except IngestError as error:
+            assert error.file == str(path) and error.line is not None
+            refused += 1
+    assert read > 20 and refused > 100

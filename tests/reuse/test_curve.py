@@ -8,7 +8,7 @@ import pytest
 
 from capmodel.errors import IngestError, SpecError
 from capmodel.reuse.curve import METHODS, hit_rate_curve
-from capmodel.reuse.fit import fit_gaps, fit_lognormal_mixture, fit_workload
+from capmodel.reuse.fit import fit_gaps, fit_lognormal_mixture, fit_workload, with_mean_gap
 from capmodel.reuse.stack_distance import Checkpoints
 from capmodel.spec.distributions import LognormalMixture
 
@@ -148,3 +148,28 @@ def test_a_fitted_workload_keeps_the_moments_and_gives_a_near_curve():
 def test_gaps_of_nothing_are_a_constant():
     table = drawn_table(sessions=4)
     assert fit_gaps(table.capped(0.0)) == LognormalMixture.constant(0.0)
+
+
+def test_a_person_may_give_a_few_numbers_of_their_own(run_json):
+    base = hit_rate_curve("agentic-coding-2026-04", 12, 1e6)
+    own = hit_rate_curve(
+        "agentic-coding-2026-04", 12, 1e6,
+        overrides={"context_tokens_mean": 60_000, "think_time_mean_s": 10.0},
+    )  # fmt: skip
+    assert own.rows[0].hit_rate > base.rows[0].hit_rate + 0.1
+    code, body = run_json(
+        "curve", "agentic-coding-2026-04", "-c", "12", "--capacity-tokens", "1M",
+        "--context-tokens-mean", "60000", "--think-time-mean-s", "10",
+    )  # fmt: skip
+    assert code == 0 and body["rows"][0]["hit_rate"] == pytest.approx(own.rows[0].hit_rate)
+    with pytest.raises(SpecError, match="cap of 60 s"):
+        hit_rate_curve("agentic-coding-2026-04", 8, 1e6, overrides={"think_time_mean_s": 90.0})
+    with pytest.raises(SpecError, match="overrides are for workloads"):
+        hit_rate_curve(TABLE, 8, 1e6, overrides={"context_tokens_mean": 3.0})
+
+
+def test_a_stretched_gap_law_keeps_its_cap_and_gets_its_mean():
+    law = LognormalMixture(weights=(0.5, 0.5), medians=(5.0, 40.0), sigmas=(0.5, 1.5), cap=60.0)
+    stretched = with_mean_gap(law, 25.0)
+    assert stretched.mean() == pytest.approx(25.0, rel=1e-6)
+    assert stretched.cap == 60.0
