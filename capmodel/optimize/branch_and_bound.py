@@ -11,6 +11,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..errors import InfeasibleError, SpecError
 from .configuration import Configuration
@@ -19,6 +20,8 @@ from .evidence import Evidence, lower_bound, point_value
 from .objective import Objective
 
 MAX_EVALUATIONS = 5000
+# A rate must exceed another by this to show on which side of the peak it lies: solver's error.
+SURE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ class Search:
 
 @dataclass(order=True, slots=True)
 class _Box:
-    """Sessions `few` to `many` and DRAM sizes `small` to `large` (indices), ordered by `bound`."""
+    """Sessions `few` to `many` per rank, DRAM sizes `small` to `large` (indices), by `bound`."""
 
     bound: float
     number: int
@@ -137,6 +140,9 @@ class _Run:
         self.excluded: dict[int, list[tuple[int, int]]] = {}
         # Per configuration: a concurrency and the least size index seen to keep the rules.
         self.least: dict[int, tuple[int, int]] = {}
+        # Per configuration and DRAM size: rates of the allowed points by sessions per rank.
+        self.rates: dict[int, dict[float, dict[int, float]]] = {}
+        self.keeps_cache = rules.hit_share > 0
         for index, configuration in enumerate(state.configurations):
             try:
                 made = evaluator(configuration, rules, level)
@@ -147,8 +153,8 @@ class _Run:
                 continue
             state.evaluators[index] = made
             self.excluded[index] = []
-            sizes = len(configuration.dram_sizes_bytes)
-            self._push(index, 1, made.largest_concurrency, 0, sizes - 1)
+            self.rates[index] = {}
+            self._start(index, made)
 
     def finish(self, first: bool) -> Search:
         """Open boxes until the best one left is no better than the best point."""
@@ -165,6 +171,25 @@ class _Run:
                 )
         return self.state
 
+    def _start(self, index: int, made: Evaluator) -> None:
+        """Put the whole range on the heap, cut where an earlier search has solved points."""
+        sizes = made.configuration.dram_sizes_bytes
+        for point in list(made.evaluated.values()):
+            sessions = point.concurrency // made.ranks
+            if point.dram_bytes < sizes[0]:
+                continue
+            if point.broken:
+                size = max(i for i, dram in enumerate(sizes) if dram <= point.dram_bytes)
+                self.excluded[index].append((sessions, size))
+                self._record(index, point, None)
+            else:
+                line = self.rates[index].setdefault(point.dram_bytes, {})
+                line[sessions] = point.requests_per_s
+        most = made.largest_concurrency // made.ranks
+        cuts = sorted({s for line in self.rates[index].values() for s in line if s < most})
+        for few, many in pairwise([0, *cuts, most]):
+            self._push(index, few + 1, many, 0, len(sizes) - 1)
+
     def _target(self) -> float:
         return self.beat if self.state.best is None else self.state.best.value
 
@@ -172,12 +197,8 @@ class _Run:
         if few > many or small > large:
             return
         made = self.state.evaluators[index]
-        bound = self._bound(index, small, made.rate_bound(few, many))
-        self._insert(bound, index, few, many, small, large)
-
-    def _insert(
-        self, bound: float, index: int, few: int, many: int, small: int, large: int
-    ) -> None:
+        rate = made.rate_bound(few * made.ranks, many * made.ranks)
+        bound = self._bound(index, small, rate)
         self.opened += 1
         heapq.heappush(self.heap, _Box(bound, self.opened, index, few, many, small, large))
 
@@ -189,14 +210,14 @@ class _Run:
     def _too_dear(self, box: _Box, small: int) -> None:
         """Record that the box is no better from size `small` on."""
         made = self.state.evaluators[box.configuration]
-        rate = made.rate_bound(box.few, box.many)
+        rate = made.rate_bound(box.few * made.ranks, box.many * made.ranks)
         bound = self._bound(box.configuration, small, rate)
         self.state.evidence.append(
             Evidence(
                 kind="rate",
                 configuration=box.configuration,
-                concurrency=box.few,
-                up_to=box.many,
+                concurrency=box.few * made.ranks,
+                up_to=box.many * made.ranks,
                 dram_bytes=made.configuration.dram_sizes_bytes[small],
                 requests_per_s=rate,
                 value=bound if math.isfinite(bound) else None,
@@ -221,10 +242,13 @@ class _Run:
         )
         if small > box.large:
             return
-        large = self._affordable(box, small, made.rate_bound(box.few, box.many))
+        rate = made.rate_bound(box.few * made.ranks, box.many * made.ranks)
+        large = self._affordable(box, small, rate)
         if large < box.large:
             self._too_dear(box, large + 1)
-        if large < small or self._solve(index, box.few, large).broken:
+        if large < small or self._past_or_before_peak(box, small, large):
+            return
+        if self._solve(index, box.few, large).broken:
             return
         if box.few == box.many:
             self._settle(index, box.few, small, large)
@@ -232,6 +256,35 @@ class _Run:
         middle = _middle(box.few, box.many)
         for few, many in ((box.few, box.few), (box.few + 1, middle), (middle + 1, box.many)):
             self._push(index, few, many, small, large)
+
+    def _past_or_before_peak(self, box: _Box, small: int, large: int) -> bool:
+        """Exclude the box where it lies on the far side of a rate that falls away from the peak."""
+        if not self.keeps_cache:
+            return False
+        index, made = box.configuration, self.state.evaluators[box.configuration]
+        sizes = made.configuration.dram_sizes_bytes
+        for size, line in self.rates[index].items():
+            if size < sizes[large]:
+                continue
+            for witness, farther in _sides(line, box.few, box.many):
+                bound = self._bound(index, small, line[witness])
+                if bound >= self._target():
+                    self.state.evidence.append(
+                        Evidence(
+                            kind="peak",
+                            configuration=index,
+                            concurrency=box.few * made.ranks,
+                            up_to=box.many * made.ranks,
+                            dram_bytes=sizes[small],
+                            dram_up_to_bytes=size,
+                            witness=witness * made.ranks,
+                            farther=farther * made.ranks,
+                            requests_per_s=line[witness],
+                            value=bound if math.isfinite(bound) else None,
+                        )
+                    )
+                    return True
+        return False
 
     def _settle(self, index: int, sessions: int, small: int, large: int) -> None:
         """Settle one concurrency between two sizes, the upper one solved and allowed.
@@ -272,11 +325,11 @@ class _Run:
             Evidence(
                 kind="single",
                 configuration=index,
-                concurrency=sessions,
-                up_to=sessions,
+                concurrency=sessions * made.ranks,
+                up_to=sessions * made.ranks,
                 dram_bytes=sizes[small],
                 dram_up_to_bytes=sizes[large],
-                requests_per_s=made.point(sessions, sizes[large]).requests_per_s,
+                requests_per_s=made.point(sessions * made.ranks, sizes[large]).requests_per_s,
                 value=bound if math.isfinite(bound) else None,
             )
         )
@@ -285,7 +338,7 @@ class _Run:
         """Solve a point, record it, and keep it if it is the best so far."""
         made = self.state.evaluators[index]
         dram = made.configuration.dram_sizes_bytes[size]
-        point = made.point(sessions, dram)
+        point = made.point(sessions * made.ranks, dram)
         if (index, sessions, size) in self.seen:
             return point
         self.seen.add((index, sessions, size))
@@ -293,23 +346,27 @@ class _Run:
         if point.broken:
             self.excluded[index].append((sessions, size))
         else:
+            self.rates[index].setdefault(dram, {})[sessions] = point.requests_per_s
             value = point_value(self.state.objective, made.configuration, point)
             if value is not None and self._better(value, point):
                 self.state.best = Found(configuration=index, evaluated=point, value=value)
+        self._record(index, point, value)
+        return point
+
+    def _record(self, index: int, point: Evaluated, value: float | None) -> None:
         self.state.evidence.append(
             Evidence(
                 kind="broken" if point.broken else "point",
                 configuration=index,
-                concurrency=sessions,
-                up_to=sessions,
-                dram_bytes=dram,
-                dram_up_to_bytes=dram,
+                concurrency=point.concurrency,
+                up_to=point.concurrency,
+                dram_bytes=point.dram_bytes,
+                dram_up_to_bytes=point.dram_bytes,
                 requests_per_s=point.requests_per_s,
                 value=value,
                 broken=point.broken,
             )
         )
-        return point
 
     def _better(self, value: float, point: Evaluated) -> bool:
         """Smaller value; between equals, less DRAM, then fewer sessions."""
@@ -320,6 +377,27 @@ class _Run:
             return True
         key = (best.evaluated.dram_bytes, best.evaluated.concurrency)
         return value == best.value and (point.dram_bytes, point.concurrency) < key
+
+
+def _sides(line: dict[int, float], few: int, many: int) -> list[tuple[int, int]]:
+    """Pairs (witness, farther) that show `few` to `many` to lie beyond the witness, off the peak."""
+    pairs = []
+    rates = sorted(line.items())
+    highest = 0.0
+    for at, (sessions, rate) in enumerate(rates):
+        if sessions <= few and highest > rate * (1.0 + SURE):
+            pairs.append((sessions, max(rates[:at], key=_rate)[0]))
+        highest = max(highest, rate)
+    highest = 0.0
+    for at, (sessions, rate) in reversed(list(enumerate(rates))):
+        if sessions >= many and highest > rate * (1.0 + SURE):
+            pairs.append((sessions, max(rates[at + 1 :], key=_rate)[0]))
+        highest = max(highest, rate)
+    return sorted(pairs, key=lambda pair: line[pair[0]])
+
+
+def _rate(item: tuple[int, float]) -> float:
+    return item[1]
 
 
 def _middle(few: int, many: int) -> int:

@@ -132,8 +132,14 @@ class Evaluator:
 
     @property
     def largest_concurrency(self) -> int:
-        """Sessions beyond which no plan is looked for [1]."""
-        return min(LARGEST_CONCURRENCY, self.law.max_sequences * self.scenario.deployment.dp)
+        """Sessions beyond which no plan is looked for, spread evenly over the ranks [1]."""
+        ranks = self.ranks
+        return min(LARGEST_CONCURRENCY // ranks, self.law.max_sequences) * ranks
+
+    @property
+    def ranks(self) -> int:
+        """Data-parallel ranks; sessions are whole multiples of them [1]."""
+        return self.scenario.deployment.dp
 
     def budget(self, concurrency: int) -> KvBudget:
         """KV budget at a concurrency; the tier has no part in it."""
@@ -228,7 +234,8 @@ class Evaluator:
 
         Notes
         -----
-        The queue at no misses and no loads; the rate falls with both.
+        The queue of mean contexts at no misses and no loads. The rate falls with both, and the
+        cycle is convex in the length of contexts, so their spread only lengthens its mean.
         """
         key = (concurrency, concurrency if fewest is None else fewest)
         if key not in self.lossless_rates:
@@ -261,17 +268,18 @@ class Evaluator:
         With the running room held at that of `few` sessions, the lossless rate rises with the
         sessions to a peak where the room is taken, and from there on falls a little. On the rising
         side its value at `many` is the bound, on the falling side that at `few`; around the peak
-        the larger of the two and what it may fall by (`PAST_PEAK`).
+        its value at `many` and what it may have fallen by (`PAST_PEAK`).
         """
-        low, high = self.lossless_rate(few, few), self.lossless_rate(many, few)
+        high = self.lossless_rate(many, few)
         if few == many:
             return high
-        if many - few <= NARROW:
-            if high > self.lossless_rate(many - 1, few) * (1.0 + FLAT):
+        if many - few <= NARROW * self.ranks:
+            if high > self.lossless_rate(many - self.ranks, few) * (1.0 + FLAT):
                 return high
-            if low > self.lossless_rate(few + 1, few) * (1.0 + FLAT):
+            low = self.lossless_rate(few, few)
+            if low > self.lossless_rate(few + self.ranks, few) * (1.0 + FLAT):
                 return low
-        return max(low, high) * (1.0 + PAST_PEAK)
+        return high * (1.0 + PAST_PEAK)
 
 
 def hit_share(run: Run) -> float:

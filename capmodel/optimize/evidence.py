@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from .configuration import Configuration
 from .evaluation import PAST_PEAK, Evaluated, Evaluator
 from .objective import Objective, hourly_usd
 
-KINDS = ("point", "broken", "rate", "single", "refused")
+KINDS = ("point", "broken", "rate", "peak", "single", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,9 @@ class Evidence:
     kind : str
         ``point``: this very point has this value. ``broken``: it breaks a rule, and so do all
         with more sessions and less DRAM. ``rate``: no point with `concurrency` to `up_to` sessions
-        and at least this DRAM is better than `value`, by the lossless rate. ``single``: no point
+        and at least this DRAM is better than `value`, by the lossless rate. ``peak``: the same
+        for DRAM up to `dram_up_to_bytes`, by two rates at that size on one side of its peak over
+        sessions, the one at `witness` sessions and the one farther out. ``single``: no point
         at this concurrency with DRAM from `dram_bytes` to `dram_up_to_bytes` is better than
         `value`, by the rate at the upper size. ``refused``: the engine cannot run it.
     configuration : int
@@ -33,6 +38,8 @@ class Evidence:
         Live sessions [1].
     dram_bytes, dram_up_to_bytes : float
         Tier per node [bytes].
+    witness, farther : int
+        Sessions of the two rates of a ``peak`` [1].
     requests_per_s : float
         Rate the statement rests on [requests/s].
     value : float or None
@@ -47,24 +54,27 @@ class Evidence:
     up_to: int = 0
     dram_bytes: float = 0.0
     dram_up_to_bytes: float = 0.0
+    witness: int = 0
+    farther: int = 0
     requests_per_s: float = 0.0
     value: float | None = None
     broken: tuple[str, ...] = ()
 
-    def covers(self, concurrency: int, dram_bytes: float) -> bool:
-        """True where the statement is about this point."""
+    def covers_grid(
+        self, sessions: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.bool_]:
+        """Which points of a grid the statement is about, shape (sessions, sizes)."""
         if self.kind == "refused":
-            return True
-        if self.kind == "point":
-            return concurrency == self.concurrency and dram_bytes == self.dram_bytes
-        if self.kind == "broken":
-            return concurrency >= self.concurrency and dram_bytes <= self.dram_bytes
-        if self.kind == "rate":
-            return self.concurrency <= concurrency <= self.up_to and dram_bytes >= self.dram_bytes
-        return (
-            concurrency == self.concurrency
-            and self.dram_bytes <= dram_bytes <= self.dram_up_to_bytes
-        )
+            rows, columns = np.ones(len(sessions), bool), np.ones(len(sizes), bool)
+        elif self.kind == "broken":
+            rows, columns = sessions >= self.concurrency, sizes <= self.dram_bytes
+        else:
+            rows = (sessions >= self.concurrency) & (sessions <= self.up_to)
+            columns = sizes >= self.dram_bytes
+            if self.kind != "rate":
+                columns &= sizes <= self.dram_up_to_bytes
+        grid: npt.NDArray[np.bool_] = rows[:, None] & columns[None, :]
+        return grid
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -159,7 +169,27 @@ def monotonicities(evaluators: list[Evaluator]) -> list[Monotonicity]:
                 scale = max(abs(low), abs(high), 1e-12)
                 worst = max(worst, sign * (low - high) / scale)
         found.append(Monotonicity(statement=statement, pairs=pairs, worst=worst))
-    return [*found, *_rate_checks(evaluators)]
+    return [*found, _single_peak(evaluators), *_rate_checks(evaluators)]
+
+
+def _single_peak(evaluators: list[Evaluator]) -> Monotonicity:
+    """Before its cliff, the rate at one DRAM size rises with sessions to one peak and then falls."""
+    triples, worst = 0, 0.0
+    for evaluator in evaluators:
+        lines: dict[float, list[tuple[int, float]]] = {}
+        for point in evaluator.evaluated.values():
+            if not point.broken:
+                line = lines.setdefault(point.dram_bytes, [])
+                line.append((point.concurrency, point.requests_per_s))
+        for line in lines.values():
+            rates = [rate for _, rate in sorted(line)]
+            for at in range(1, len(rates) - 1):
+                triples += 1
+                sides = min(max(rates[:at]), max(rates[at + 1 :]))
+                worst = max(worst, sides / rates[at] - 1.0)
+    return Monotonicity(
+        statement="the rate has one peak over sessions before the cliff", pairs=triples, worst=worst
+    )
 
 
 def _rate_checks(evaluators: list[Evaluator]) -> list[Monotonicity]:

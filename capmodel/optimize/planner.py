@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -207,6 +206,7 @@ def _least_dram(
     at = sizes.index(best.evaluated.dram_bytes)
     if made.scenario.dram_gb_hour_usd > 0 or at == 0:
         return best, ()
+    configuration = made.configuration
     limit = best.value / (1.0 - planning_limit("negligible_loss"))
 
     def at_size(size: int, beat: float, first: bool) -> Search:
@@ -221,16 +221,25 @@ def _least_dram(
             first=first,
         )
 
+    def good_enough(size: int) -> bool:
+        """True where the best concurrency is within the limit; another one may be."""
+        point = made.point(best.evaluated.concurrency, sizes[size])
+        value = None if point.broken else point_value(question.objective, configuration, point)
+        return value is not None and value < limit
+
     low, high = -1, at
-    smaller: tuple[Evidence, ...] = ()
     while high - low > 1:
         middle = (low + high) // 2
-        tried = at_size(middle, limit, True)
+        low, high = (low, middle) if good_enough(middle) else (middle, high)
+    # Now the proof: at the next smaller size no concurrency at all is good enough.
+    smaller: tuple[Evidence, ...] = ()
+    while high > 0:
+        tried = at_size(high - 1, limit, True)
         if tried.best is None:
-            low, smaller = middle, tuple(tried.evidence)
-        else:
-            high = middle
-    chosen = at_size(high, math.inf, False).best
+            smaller = tuple(tried.evidence)
+            break
+        high -= 1
+    chosen = at_size(high, limit, False).best if high < at else best
     assert chosen is not None  # a point at this size was found just before
     return replace(chosen, configuration=best.configuration), smaller
 
