@@ -19,7 +19,7 @@ def rough_normal(y: Expr) -> Expr:
     t = 1 / (1 + _SLOPE * size)
     series = sum(sp.Rational(c) * t ** (k + 1) for k, c in enumerate(_SERIES))
     tail = series * sp.exp(-(y**2) / 2) / sp.sqrt(2 * sp.pi)
-    return sp.Piecewise((tail, y < 0), (1 - tail, True))
+    return sp.Piecewise((tail, y < 0), (1 - tail, True), evaluate=False)
 
 
 def cube_root_score(shape: Expr, x: Expr) -> Expr:
@@ -36,4 +36,5 @@ def cube_root_excess(shape: Expr, x: Expr) -> Expr:
     """E[(x - X)^+] of a unit-mean gamma law by its cube root, between its two bounds."""
     raised = cube_root_chance(shape + 1, x * shape / (shape + 1))
     free = x * cube_root_chance(shape, x) - raised
-    return sp.Min(sp.Max(free, sp.Max(x - 1, 0)), x)
+    # Unevaluated: comparing such long terms takes seconds and decides nothing.
+    return sp.Min(sp.Max(free, x - 1, 0, evaluate=False), x, evaluate=False)

@@ -43,10 +43,11 @@ def test_each_comes_after_what_it_uses() -> None:
 
 
 def test_proofs_are_quick() -> None:
-    """All proofs in well under the 90 s that a reader waits; here one of the longest."""
-    started = time.perf_counter()
-    registry.load("order_argument").prove()
-    assert time.perf_counter() - started < 20.0
+    """A reader waits for all of them: 90 s is promised, on one core and without interruptions."""
+    started = time.process_time()
+    for name in NAMES:
+        proved(name)
+    assert time.process_time() - started < 90.0
 
 
 @pytest.mark.parametrize("name", NAMES)
