@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from .pipeline import Run, run, with_workload
+from .pipeline import Run
 from .results import Cliff, Estimate, NearestCase, Sweep, WorkingSetEnd
 from .scenario import ResolvedScenario, Scenario
+from .solver import Solver
 from .validate.nearest import nearest_case
 
 # Workload fields whose evidence interval is carried into the answer.
@@ -42,10 +44,10 @@ def estimate(
     >>> estimate(s, 8).stable
     True
     """
-    resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
-    solved = run(resolved, concurrency=concurrency, level=level)
-    cliff, session_cap = find_cliff(resolved, level=level)
-    return _estimate(solved, cliff, session_cap, nearest_case(resolved, concurrency, level))
+    solver = Solver(scenario, level)
+    solved = solver(concurrency)
+    cliff, session_cap = _cliff_and_cap(solver)
+    return _estimate(solver, solved, cliff, session_cap, nearest_case(solver, concurrency))
 
 
 def sweep(
@@ -62,20 +64,23 @@ def sweep(
     level : {"closed", "fast", "exact"}
         Queue model.
     """
-    resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
-    cliff, session_cap = find_cliff(resolved, level=level)
+    solver = Solver(scenario, level)
+    cliff, session_cap = _cliff_and_cap(solver)
     rows = []
     for c in concurrency:
-        solved = run(resolved, concurrency=c, level=level)
-        case = nearest_case(resolved, c, level, exact_only=True)
-        rows.append(_estimate(solved, cliff, session_cap, case))
+        case = nearest_case(solver, c, exact_only=True)
+        rows.append(_estimate(solver, solver(c), cliff, session_cap, case))
     return Sweep(rows=tuple(rows))
 
 
 def _estimate(
-    solved: Run, cliff: Cliff, session_cap: int | None, case: NearestCase | None
+    solver: Solver,
+    solved: Run,
+    cliff: Cliff,
+    session_cap: int | None,
+    case: NearestCase | None,
 ) -> Estimate:
-    intervals, shares, ends = _intervals(solved)
+    intervals, shares, ends = _intervals(solver, solved)
     return Estimate.from_run(
         solved,
         cliff=cliff,
@@ -87,16 +92,9 @@ def _estimate(
     )
 
 
-def hit_share(resolved: ResolvedScenario, concurrency: int, level: str) -> float:
-    """Overall hit rate as a share of the theoretical one; 1 where nothing can be reused [1]."""
-    ceiling = resolved.workload.theoretical_hit_rate
-    if ceiling <= 0:
-        return 1.0
-    point = run(resolved, concurrency=concurrency, level=level).point
-    return point.headline.hit_rate / ceiling
-
-
-def find_cliff(resolved: ResolvedScenario, *, level: str = "fast") -> tuple[Cliff, int | None]:
+def find_cliff(
+    scenario: Scenario | ResolvedScenario, *, level: str = "fast"
+) -> tuple[Cliff, int | None]:
     """Return the cliff with its interval, and the session cap that stays clear of it.
 
     The cliff is the smallest concurrency whose hit rate is under half of the theoretical one; its
@@ -104,24 +102,30 @@ def find_cliff(resolved: ResolvedScenario, *, level: str = "fast") -> tuple[Clif
     largest concurrency that keeps nine tenths of the theoretical hits at the upper end of that
     interval.
     """
-    workload = resolved.workload
+    return _cliff_and_cap(Solver(scenario, level))
+
+
+def _cliff_and_cap(solver: Solver) -> tuple[Cliff, int | None]:
+    workload = solver.resolved.workload
     if workload.theoretical_hit_rate <= 0:
         return Cliff(concurrency=None, low=None, high=None), None
     guess = 12
-    found = first_below(lambda c: hit_share(resolved, c, level), PAST_CLIFF, guess)
+    found = first_below(solver.hit_share, PAST_CLIFF, guess)
     ends = workload.intervals.get("tree_tokens_mean")
     if ends is None or found is None:
-        cap = first_below(lambda c: hit_share(resolved, c, level), BEFORE_CLIFF, found or guess)
+        cap = first_below(solver.hit_share, BEFORE_CLIFF, found or guess)
         return Cliff(concurrency=found, low=found, high=found), _one_less(cap)
-    edges: list[int | None] = []
-    for tokens in (ends[1], ends[0]):
-        other = with_workload(resolved, tree_tokens_mean=tokens)
-        start = max(round(found * workload.tree_tokens_mean / tokens), 1)
-        edges.append(first_below(lambda c, o=other: hit_share(o, c, level), PAST_CLIFF, start))  # type: ignore[misc]
-    cautious = with_workload(resolved, tree_tokens_mean=ends[1])
-    start = max(math.floor(0.75 * (edges[0] or found)), 1)
-    cap = first_below(lambda c: hit_share(cautious, c, level), BEFORE_CLIFF, start)
-    return Cliff(concurrency=found, low=edges[0], high=edges[1]), _one_less(cap)
+
+    def edge(tokens: float, threshold: float, start: float) -> int | None:
+        at_end = partial(solver.hit_share, tree_tokens_mean=tokens)
+        return first_below(at_end, threshold, max(math.floor(start), 1))
+
+    low, high = (
+        edge(tokens, PAST_CLIFF, round(found * workload.tree_tokens_mean / tokens))
+        for tokens in (ends[1], ends[0])
+    )
+    cap = edge(ends[1], BEFORE_CLIFF, 0.75 * (low or found))
+    return Cliff(concurrency=found, low=low, high=high), _one_less(cap)
 
 
 def _one_less(concurrency: int | None) -> int | None:
@@ -160,6 +164,7 @@ def first_below(share: Callable[[int], float], threshold: float, guess: int) -> 
 
 
 def _intervals(
+    solver: Solver,
     solved: Run,
 ) -> tuple[dict[str, tuple[float, float]], dict[str, float], tuple[WorkingSetEnd, ...]]:
     """Return answer intervals from the workload's evidence intervals, and each input's share.
@@ -180,8 +185,7 @@ def _intervals(
             continue
         swing = 0.0
         for value in ends:
-            other = with_workload(solved.scenario, **{name: value})
-            end = run(other, concurrency=solved.concurrency, level=solved.level)
+            end = solver(solved.concurrency, **{name: value})
             moved = _figures(end)
             if name == "tree_tokens_mean":
                 edges.append(_working_set_end(end))

@@ -87,8 +87,14 @@ def memory(scenario: Scenario | ResolvedScenario, *, concurrency: int | None = N
     return kv_budget(resolved.model, resolved.node, resolved.deployment, concurrency=concurrency)
 
 
-def run(scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str = "fast") -> Run:
-    """Return the solved scenario at a concurrency.
+def run(
+    scenario: Scenario | ResolvedScenario,
+    *,
+    concurrency: int,
+    level: str = "fast",
+    law: StepLaw | None = None,
+) -> Run:
+    """Return the solved scenario at a concurrency; `law` spares building the engine's law again.
 
     Raises
     ------
@@ -104,7 +110,7 @@ def run(scenario: Scenario | ResolvedScenario, *, concurrency: int, level: str =
     budget = kv_budget(resolved.model, resolved.node, deployment, concurrency=int(concurrency))
     if not budget.fits:
         raise shortage(resolved.model, resolved.node, deployment, budget)
-    law = engine_law(resolved.model, resolved.node, deployment)
+    law = law or engine_law(resolved.model, resolved.node, deployment)
     ranks = deployment.dp
     per_rank = max(math.ceil(concurrency / ranks), 1)
     cache = cache_of(resolved, budget)
@@ -154,7 +160,8 @@ def sweep_runs(
 ) -> list[Run]:
     """Return the solved scenario at each concurrency."""
     resolved = _resolved(scenario)
-    return [run(resolved, concurrency=c, level=level) for c in concurrency]
+    law = engine_law(resolved.model, resolved.node, resolved.deployment)
+    return [run(resolved, concurrency=c, level=level, law=law) for c in concurrency]
 
 
 def with_workload(resolved: ResolvedScenario, **changes: float) -> ResolvedScenario:

@@ -16,7 +16,7 @@ from .service_demand import ServiceDemand
 FloatArray = npt.NDArray[np.float64]
 
 ITERATIONS = 60
-TOLERANCE = 1e-9
+TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +140,22 @@ def solve(
     low = np.full_like(miss, np.log(concurrency * 1e-20))
     high = np.full_like(miss, np.log(concurrency))
     at_low, at_high = load(low)[0], load(high)[0]
+    last = np.zeros_like(miss)
     for _ in range(ITERATIONS):
-        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        gap = at_high - at_low
+        middle = (low * at_high - high * at_low) / np.where(gap > 0, gap, 1.0)
         found, rate, flow = load(middle)
         if float(np.max(np.abs(found))) < TOLERANCE:
             break
-        # Illinois: the end that stays has its value halved, so that both ends close in.
+        # Anderson and Bjorck: an end that stays twice has its value shrunk, so both ends close in.
         above = found > 0
-        at_low = np.where(above, 0.5 * at_low, found)
-        at_high = np.where(above, found, 0.5 * at_high)
+        shrink = 1.0 - found / np.where(above, at_high, at_low)
+        shrink = np.where(last == np.sign(found), np.where(shrink > 0, shrink, 0.5), 1.0)
+        at_low = np.where(above, at_low * shrink, found)
+        at_high = np.where(above, found, at_high * shrink)
         low = np.where(above, low, middle)
         high = np.where(above, middle, high)
+        last = np.sign(found)
     # Where the server or the running limit binds, the others wait: Little's law says how long.
     cycle = concurrency / rate
     wait = np.maximum(flow.wait_s + cycle - flow.cycle_s, 0.0)

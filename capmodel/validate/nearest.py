@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import math
 
-from ..pipeline import run
 from ..results import NearestCase
 from ..scenario import ResolvedScenario
+from ..solver import Solver
 from .agentic_points import Row, agentic_points
 
 
 def nearest_case(
-    resolved: ResolvedScenario, concurrency: int, level: str, *, exact_only: bool = False
+    solver: Solver, concurrency: int, *, exact_only: bool = False
 ) -> NearestCase | None:
     """Return the closest measured point of the same model, node, engine and tier, or None.
 
     Parameters
     ----------
-    resolved : ResolvedScenario
-        What is given.
+    solver : Solver
+        The scenario, and what predicts it.
     concurrency : int
         Live sessions [1].
-    level : str
-        Queue model for the prediction.
     exact_only : bool
         Take only a point at this very concurrency.
     """
+    resolved = solver.resolved
     alike = [row for row in agentic_points() if _comparable(row, resolved)]
     if exact_only:
-        alike = [row for row in alike if int(row["concurrency"]) == concurrency]
+        resolved = solver.resolved
+    alike = [row for row in alike if int(row["concurrency"]) == concurrency]
     if not alike:
         return None
     row = min(alike, key=lambda r: abs(math.log(int(r["concurrency"]) / concurrency)))
     at = int(row["concurrency"])
-    solved = run(resolved, concurrency=at, level=level)
+    solved = solver(at)
     if row["output_tokens_per_s"]:
         metric, measured = "output_tokens_per_s", float(row["output_tokens_per_s"])
         predicted = solved.output_tokens_per_s
