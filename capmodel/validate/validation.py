@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import SpecError, nearest_names
+from .set_view import Table, against, facts, groups, percent, unusable_reasons, worst
 
 # Sets in reading order; each module's `run` returns its error tables.
 SETS = {
     "memory": "memory_set",
     "service": "service_set",
     "reuse": "reuse_set",
+    "network": "network_set",
     "agentic": "agentic_set",
     "hit_rate": "hit_rate_set",
     "offload_gain": "offload_gain_set",
     "calibrated": "calibrated_set",
 }
-SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,31 +33,25 @@ class Validation:
         One per set: name, n, errors in percent, misses, unusable rows, groups.
     """
 
-    sets: tuple[dict[str, Any], ...]
+    sets: tuple[Table, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the contract."""
-        return {"sets": list(self.sets)}
+        return {"sets": [{**table, "against": against(table)} for table in self.sets]}
 
     def __str__(self) -> str:
-        lines = [
-            f"{'set':14s}{'n':>5s}{'median %':>10s}{'p90 %':>10s}{'misses':>8s}{'unusable':>10s}"
-        ]
+        heads = ("set", "against", "n", "median %", "p90 %", "misses", "unusable")
+        lines = ["{:14s}{:14s}{:>6s}{:>10s}{:>8s}{:>8s}{:>10s}".format(*heads)]
         for table in self.sets:
             lines.append(
-                f"{table['name']:14s}{table['n']:5d}"
+                f"{table['name']:14s}{against(table):14s}{table['n']:6d}"
                 f"{percent(table['median_abs_pct_error']):>10s}"
-                f"{percent(table['p90_abs_pct_error']):>10s}"
+                f"{percent(table['p90_abs_pct_error']):>8s}"
                 f"{len(table['misses']):8d}{len(table.get('unusable', [])):10d}"
             )
         for table in self.sets:
             lines += ["", *_details(table)]
         return "\n".join(lines)
-
-
-def percent(value: float | None) -> str:
-    """Return a percentage with one decimal, a dash for none."""
-    return "-" if value is None else f"{value:.1f}"
 
 
 def validate(names: Sequence[str] = ()) -> Validation:
@@ -84,88 +79,26 @@ def validate(names: Sequence[str] = ()) -> Validation:
     return Validation(sets=tuple(module.run() for module in modules))
 
 
-def facts(table: dict[str, Any]) -> list[str]:
-    """Return the lines below a set's error: interval, bias, hits, regimes, floor."""
-    lines = []
-    ends = table.get("median_interval_pct")
-    if ends:
-        lines.append(f"median's 90% interval {percent(ends[0])}-{percent(ends[1])}%, by source")
-    if table.get("bias_pct") is not None:
-        lines.append(f"bias {table['bias_pct']:+.1f}% (median of predicted over measured)")
-    if table.get("hit_rate_mean_abs_error") is not None:
-        count = table.get("hit_rate_n", table["n"])
-        lines.append(
-            f"hit rate: mean absolute error {table['hit_rate_mean_abs_error']:.3f}, n = {count}"
-        )
-    called = table.get("regimes")
-    if called and called["n"]:
-        lines.append(
-            f"regime right in {100 * called['share_right']:.0f}% "
-            f"({100 * called['share_right_or_within_noise']:.0f}% right or within a run's noise), "
-            f"n = {called['n']}"
-        )
-    cliffs = table.get("cliffs")
-    if cliffs:
-        lines.append(
-            f"cliff within one grid step on {cliffs['within_one_step']} of {cliffs['n']} curves "
-            "that cross it"
-        )
-    current = table.get("current_builds")
-    if current and current["n"]:
-        lines.append(
-            "rows that no later build overtakes by half: median "
-            f"{percent(current['median_abs_pct_error'])}%, n = {current['n']}"
-        )
-    floor = table.get("scatter")
-    if floor and floor["n"]:
-        lines.append(
-            f"floor: {floor['n']} configurations measured more than once differ by "
-            f"{floor['median_ratio']:.2f}x (median), {floor['rows'][0]['ratio']:.1f}x (largest)"
-        )
-    lines += table.get("notes", [])
-    return lines
-
-
-def _details(table: dict[str, Any]) -> list[str]:
-    lines = [table["name"]]
-    lines += [f"  {line}" for line in facts(table)]
-    for key, rows in _flat_groups(table).items():
+def _details(table: Table) -> list[str]:
+    lines = [str(table["name"]), *(f"  {line}" for line in facts(table))]
+    for key, rows in groups(table).items():
         lines.append(f"  by {key}")
-        for row in rows:
-            lines.append(
-                f"    {row['group']:24s} n = {row['n']:3d}  median "
-                f"{percent(row['median_abs_pct_error'])}%  p90 {percent(row['p90_abs_pct_error'])}%"
-                f"  bias {percent(row.get('bias_pct'))}%"
-            )
-    if table.get("worst"):
-        lines.append("  worst")
+        width = max(len(row.name) for row in rows) if rows else 0
         lines += [
-            f"    {row['id']:14s} {row['quantity']} measured {row['measured']:.4g}, predicted "
-            f"{row['predicted']:.4g}: {row['reason'] or 'no single cause'}"
-            for row in table["worst"]
+            f"    {row.name:{width}s}  n = {row.n:4d}  median {row.median}%  p90 {row.p90}%  "
+            f"bias {row.bias}%"
+            for row in rows
         ]
-    elif table["misses"]:
-        lines.append(f"  misses, {min(SHOWN, len(table['misses']))} of {len(table['misses'])}")
+    shown = worst(table)
+    if shown:
+        lines.append(f"  largest errors ({len(table['misses'])} misses)")
         lines += [
-            f"    {row.get('id', '?'):14s} measured {_figure(row, 'measured')}, predicted "
-            f"{_figure(row, 'predicted')}: {row.get('reason') or 'no single cause'}"
-            for row in table["misses"][:SHOWN]
+            f"    {row.id:14s} {row.quantity} measured {row.measured}, predicted {row.predicted}: "
+            f"{row.reason}"
+            for row in shown
         ]
-    reasons: dict[str, int] = {}
-    for row in table.get("unusable", []):
-        reasons[row["reason"]] = reasons.get(row["reason"], 0) + 1
+    reasons = unusable_reasons(table)
     if reasons:
         lines.append("  rows that make no scenario")
-        ordered = sorted(reasons.items(), key=lambda item: -item[1])
-        lines += [f"    {count:4d}  {reason}" for reason, count in ordered]
+        lines += [f"    {count:4d}  {reason}" for reason, count in reasons]
     return lines
-
-
-def _figure(row: dict[str, Any], key: str) -> str:
-    value = row.get(key)
-    return f"{value:.4g}" if isinstance(value, int | float) else "-"
-
-
-def _flat_groups(table: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    groups = table.get("groups", {})
-    return groups if isinstance(groups, dict) else {}

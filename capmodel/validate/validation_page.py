@@ -6,7 +6,8 @@ import math
 from html import escape
 from typing import Any
 
-from .validation import Validation, facts, percent
+from .set_view import Table, against, case, facts, groups, percent, worst
+from .validation import Validation
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;
@@ -25,10 +26,10 @@ _COLORS = {"before": "#2a7f62", "at": "#c98a11", "past": "#b23a48"}
 def validation_page(validation: Validation) -> str:
     """Return the whole page as HTML text, with nothing loaded from elsewhere."""
     summary = _table(
-        ["set", "n", "median %", "p90 %", "misses", "unusable"],
+        ["set", "against", "n", "median %", "p90 %", "misses", "unusable"],
         [
             [
-                t["name"], str(t["n"]), percent(t["median_abs_pct_error"]),
+                t["name"], against(t), str(t["n"]), percent(t["median_abs_pct_error"]),
                 percent(t["p90_abs_pct_error"]), str(len(t["misses"])),
                 str(len(t.get("unusable", []))),
             ]
@@ -47,55 +48,34 @@ def validation_page(validation: Validation) -> str:
     )
 
 
-def _section(table: dict[str, Any]) -> str:
+def _section(table: Table) -> str:
     parts = [f"<h2 id='{escape(table['name'])}'>{escape(table['name'])}</h2>"]
     lines = facts(table)
     if lines:
         parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>")
-    relative = [row for row in table.get("errors", []) if not row["quantity"].startswith("hit")]
-    if len(relative) > 2:
-        parts.append(_scatter(relative))
-    groups = table.get("groups", {})
-    if isinstance(groups, dict):
-        for key, rows in groups.items():
-            parts.append(_group_table(key, rows))
-    parts.append(_rows("Worst ten", table.get("worst", []), opened=True))
-    parts.append(_rows("Misses", table["misses"], opened=False))
+    rates = [row for row in table.get("errors", []) if not row["quantity"].startswith("hit")]
+    if len(rates) > 2:
+        parts.append(_scatter(rates))
+    for key, found in groups(table).items():
+        cells = [[g.name, str(g.n), g.median, g.p90, g.bias] for g in found]
+        parts.append(_table([key, "n", "median %", "p90 %", "bias %"], cells))
+    heads = ["row", "quantity", "measured", "predicted", "likely reason"]
+    for title, rows, state in (
+        ("Worst", worst(table), " open"),
+        ("All misses", [case(row) for row in table["misses"]], ""),
+    ):
+        if rows:
+            cells = [[r.id, r.quantity, r.measured, r.predicted, r.reason] for r in rows]
+            parts.append(_folded(title, _table(heads, cells), state))
     if table.get("unusable"):
-        cells = [[str(row["id"]), str(row["reason"])] for row in table["unusable"]]
-        inner = _table(["row", "reason"], cells)
-        parts.append(f"<details><summary>Rows that make no scenario</summary>{inner}</details>")
+        held = [case(row) for row in table["unusable"]]
+        inner = _table(["row", "reason"], [[row.id, row.reason] for row in held])
+        parts.append(_folded("Rows that make no scenario", inner, ""))
     return "".join(parts)
 
 
-def _group_table(key: str, rows: list[dict[str, Any]]) -> str:
-    cells = [
-        [
-            row["group"], str(row["n"]), percent(row["median_abs_pct_error"]),
-            percent(row["p90_abs_pct_error"]), percent(row.get("bias_pct")),
-        ]
-        for row in rows
-    ]  # fmt: skip
-    return _table([key, "n", "median %", "p90 %", "bias %"], cells)
-
-
-def _rows(title: str, rows: list[dict[str, Any]], *, opened: bool) -> str:
-    if not rows:
-        return ""
-    cells = [
-        [
-            str(row.get("id", "")), str(row.get("quantity", "")), _number(row.get("measured")),
-            _number(row.get("predicted")), str(row.get("reason") or "no single cause"),
-        ]
-        for row in rows
-    ]  # fmt: skip
-    inner = _table(["row", "quantity", "measured", "predicted", "likely reason"], cells)
-    state = " open" if opened else ""
+def _folded(title: str, inner: str, state: str) -> str:
     return f"<details{state}><summary>{escape(title)}</summary>{inner}</details>"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) else ""
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
