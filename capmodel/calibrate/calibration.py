@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .checks import check_points, check_units
 from .forward import scenario_forward
 from .identifiability import Candidate, Forecast, forecasts, next_measurement, warnings
 from .observation import QUANTITIES, Observation
+from .point_files import read_points
 from .posterior import Posterior, fit, prior_table
 
 ABSOLUTE = {
@@ -159,7 +161,7 @@ def _relative(quantity: str, error: float) -> float:
 
 def calibrate(
     scenario: Scenario | ResolvedScenario,
-    points: Sequence[Observation],
+    points: Sequence[Observation] | str | Path,
     *,
     names: Sequence[str] = PARAMETERS,
     rate_noise: float | None = None,
@@ -172,8 +174,8 @@ def calibrate(
     ----------
     scenario : Scenario
         What was run.
-    points : sequence of Observation
-        At least two concurrencies.
+    points : sequence of Observation, or path
+        At least two concurrencies; a file is read as the command line reads it.
     names : sequence of str
         Factors to fit, of `PARAMETERS`.
     rate_noise : float, optional
@@ -189,6 +191,8 @@ def calibrate(
         If the points are malformed, mixed, too few or contradict each other.
     """
     resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    if isinstance(points, str | Path):
+        points = read_points([points], gpus=resolved.node.total_gpus)
     check_points(points)
     recorded = {name for point in points for name in point.measured}
     forward = scenario_forward(

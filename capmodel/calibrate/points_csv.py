@@ -9,9 +9,38 @@ from pathlib import Path
 from ..errors import IngestError, nearest_names
 from .observation import QUANTITIES, Observation
 
-CONCURRENCY = ("concurrency", "conc", "c", "sessions")
-IDENTITY = ("model", "hardware", "gpu", "accelerator", "engine", "framework", "precision", "tp",
-            "workload", "dataset")  # fmt: skip
+CONCURRENCY = ("concurrency", "conc", "c", "sessions", "max_concurrency", "users")
+IDENTITY = (
+    "model", "hardware", "hw", "gpu", "accelerator", "node", "engine", "framework", "precision",
+    "parallelism", "tp", "pp", "dp", "ep", "dcp", "spec_decode", "speculation", "offload", "tier",
+    "offload_gb", "workload", "dataset",
+)  # fmt: skip
+# What others call a quantity; a per-GPU name ends in `_per_gpu` after this.
+ALIASES = {
+    "output_tput_tok_s": "output_tokens_per_s",
+    "output_tok_s": "output_tokens_per_s",
+    "output_throughput": "output_tokens_per_s",
+    "output_tput": "output_tokens_per_s",
+    "total_tput_tok_s": "total_tokens_per_s",
+    "total_tok_s": "total_tokens_per_s",
+    "total_token_throughput": "total_tokens_per_s",
+    "tput": "total_tokens_per_s",
+    "request_throughput": "requests_per_s",
+    "requests_per_second": "requests_per_s",
+    "ttft_s": "ttft_mean_s",
+    "mean_ttft_s": "ttft_mean_s",
+    "median_ttft_s": "ttft_p50_s",
+    "p90_ttft_s": "ttft_p90_s",
+    "tpot_s": "tpot_mean_s",
+    "itl_s": "tpot_mean_s",
+    "mean_tpot_s": "tpot_mean_s",
+    "mean_itl_s": "tpot_mean_s",
+    "median_tpot_s": "tpot_p50_s",
+    "p90_tpot_s": "tpot_p90_s",
+    "overall_hit_rate": "hit_rate",
+    "hit_rate_overall": "hit_rate",
+    "hbm_hit_rate": "hit_rate_hbm",
+}
 # Suffix of a column in another unit -> (suffix of the quantity, factor).
 OTHER_UNITS = {"_ms": ("_s", 1e-3), "_pct": ("", 1e-2), "_percent": ("", 1e-2)}
 PER_GPU = "_per_gpu"
@@ -24,8 +53,10 @@ def quantity_of(column: str, gpus: int) -> tuple[str, float] | None:
     if name.endswith(PER_GPU):
         name, factor = name[: -len(PER_GPU)], float(gpus)
     for suffix, (replacement, scale) in OTHER_UNITS.items():
-        if name.endswith(suffix) and name[: -len(suffix)] + replacement in QUANTITIES:
-            name, factor = name[: -len(suffix)] + replacement, factor * scale
+        other = name[: -len(suffix)] + replacement
+        if name.endswith(suffix) and ALIASES.get(other, other) in QUANTITIES:
+            name, factor = other, factor * scale
+    name = ALIASES.get(name, name)
     return (name, factor) if name in QUANTITIES else None
 
 

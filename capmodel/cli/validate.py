@@ -28,7 +28,7 @@ def command(names: tuple[str, ...], page: str | None, as_json: bool) -> None:
     """
     from ..validate.validation import validate
 
-    result = validate(names)
+    result = validate(*names)
     if page is not None:
         from ..validate.validation_page import validation_page
 

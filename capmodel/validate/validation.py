@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ SETS = {
     "memory": "memory_set",
     "service": "service_set",
     "reuse": "reuse_set",
-    "network": "network_set",
     "agentic": "agentic_set",
     "hit_rate": "hit_rate_set",
     "offload_gain": "offload_gain_set",
@@ -54,12 +52,12 @@ class Validation:
         return "\n".join(lines)
 
 
-def validate(names: Sequence[str] = ()) -> Validation:
+def validate(*names: str) -> Validation:
     """Return the error tables of the named sets, all of them if none is named.
 
     Parameters
     ----------
-    names : sequence of str
+    *names : str
         Sets.
 
     Raises

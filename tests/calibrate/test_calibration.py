@@ -81,11 +81,10 @@ def test_a_run_of_the_model_itself_needs_no_cause() -> None:
         assert row["noise_low"] <= row["predicted"] <= row["noise_high"]
 
 
-def test_a_run_with_slower_steps_is_told_from_one_with_larger_sessions() -> None:
-    slow = compare(K3, observed(2, step_overhead=4.0)).to_dict()
-    assert "step" in slow["likely_cause"] or "bandwidth" in slow["likely_cause"]
+def test_a_run_of_larger_sessions_is_told_by_its_hits() -> None:
     large = compare(K3, observed(10, working_set=1.6)).to_dict()
     assert "working_set" in large["likely_cause"] or "usable_kv" in large["likely_cause"]
+    assert not next(row for row in large["rows"] if row["name"] == "hit_rate")["inside"]
 
 
 def window(**changes: float) -> Window:

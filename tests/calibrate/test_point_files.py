@@ -9,6 +9,7 @@ import pytest
 
 from capmodel.calibrate.observation import Observation
 from capmodel.calibrate.point_files import read_points, read_window
+from capmodel.calibrate.points_csv import quantity_of
 from capmodel.errors import IngestError
 
 SCRAPE = """# HELP vllm:prompt_tokens_total tokens
@@ -73,6 +74,29 @@ def test_five_formats_give_the_same_rate_and_ttft(tmp_path: Path) -> None:
         assert found.measured["ttft_mean_s"] == pytest.approx(0.85)
     # GuideLLM's time per output token is end-to-end time over tokens: not the gap between tokens.
     assert "tpot_mean_s" not in one(files[3]).measured
+
+
+@pytest.mark.parametrize(
+    ("column", "quantity", "factor"),
+    [
+        ("output_tokens_per_s", "output_tokens_per_s", 1.0),
+        ("tput_per_gpu", "total_tokens_per_s", 8.0),
+        ("output_tput_tok_s", "output_tokens_per_s", 1.0),
+        ("tpot_ms", "tpot_mean_s", 1e-3),
+        ("TTFT_p90_ms", "ttft_p90_s", 1e-3),
+        ("median_ttft_ms", "ttft_p50_s", 1e-3),
+        ("hit_rate_pct", "hit_rate", 1e-2),
+        ("hbm_hit_rate", "hit_rate_hbm", 1.0),
+    ],
+)
+def test_a_column_is_known_by_what_benchmarks_call_it(
+    column: str, quantity: str, factor: float
+) -> None:
+    assert quantity_of(column, 8) == (quantity, pytest.approx(factor))
+
+
+def test_a_column_of_another_kind_is_none() -> None:
+    assert quantity_of("comment", 8) is None
 
 
 @pytest.mark.parametrize(

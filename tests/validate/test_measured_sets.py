@@ -110,5 +110,5 @@ def test_the_answer_is_one_json_object_with_the_keys_of_the_contract() -> None:
 
 def test_an_unknown_set_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(SpecError, match="agentic"):
-        validate(("agentik",))
+        validate("agentik")
     assert next(iter(SETS)) == "memory"

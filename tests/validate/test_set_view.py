@@ -12,7 +12,7 @@ METHODS = {
     "sets": [{"name": "fluid", "n": 3, "mean_abs_error": 0.07,
               "regimes": {"past": {"n": 1, "mean_abs_error": 0.15}}}],
     "worst": [{"case": "C=2 <&>", "measured": 0.5, "predicted": 0.25}],
-    "unusable": [{"case": "a", "reason": "seeds scatter"}, {"case": "b", "reason": "seeds scatter"}],
+    "unusable": [{"case": name, "reason": "seeds scatter"} for name in ("a", "b")],
 }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_groups_of_several_quantities_show_the_one_with_most_cases() -> None:
 
 
 def test_the_sets_of_the_stages_print_and_make_a_page() -> None:
-    found = validate(("memory", "service"))
+    found = validate("memory", "service")
     whole = Validation(sets=(*found.sets, METHODS))
     text, page = str(whole), validation_page(whole)
     for name in ("memory", "service", "reuse", "exact replay"):
