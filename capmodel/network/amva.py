@@ -17,6 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 
 ITERATIONS = 60
 TOLERANCE = 1e-8
+LEAST_SHRINK = 0.05  # on a plateau the bare rule would throw an end away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +144,17 @@ def solve(
     last = np.zeros_like(miss)
     for _ in range(ITERATIONS):
         gap = at_high - at_low
-        middle = (low * at_high - high * at_low) / np.where(gap > 0, gap, 1.0)
+        between = (low * at_high - high * at_low) / np.where(gap > 0, gap, 1.0)
+        middle = np.where(gap > 0, between, 0.5 * (low + high))
         found, rate, flow = load(middle)
         if float(np.max(np.abs(found))) < TOLERANCE:
             break
         # Anderson and Bjorck: an end that stays twice has its value shrunk, so both ends close in.
         above = found > 0
-        shrink = 1.0 - found / np.where(above, at_high, at_low)
-        shrink = np.where(last == np.sign(found), np.where(shrink > 0, shrink, 0.5), 1.0)
+        stays = np.where(above, at_high, at_low)
+        shrink = 1.0 - found / np.where(stays == 0, np.inf, stays)
+        shrink = np.where(shrink > 0, np.maximum(shrink, LEAST_SHRINK), 0.5)
+        shrink = np.where(last == np.sign(found), shrink, 1.0)
         at_low = np.where(above, at_low * shrink, found)
         at_high = np.where(above, found, at_high * shrink)
         low = np.where(above, low, middle)

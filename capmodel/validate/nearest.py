@@ -27,8 +27,7 @@ def nearest_case(
     resolved = solver.resolved
     alike = [row for row in agentic_points() if _comparable(row, resolved)]
     if exact_only:
-        resolved = solver.resolved
-    alike = [row for row in alike if int(row["concurrency"]) == concurrency]
+        alike = [row for row in alike if int(row["concurrency"]) == concurrency]
     if not alike:
         return None
     row = min(alike, key=lambda r: abs(math.log(int(r["concurrency"]) / concurrency)))
