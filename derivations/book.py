@@ -14,9 +14,9 @@ from .proof import Check
 from .report import Report, Reports
 
 INTRODUCTION = (
-    "Each chapter states a result, proves it in steps that SymPy decides, and ends in claims: the "
-    "formula, and the function that computes it. A claim was evaluated to 30 digits at drawn points "
-    "and compared with the code just now. Chapters come after what they use."
+    "Each chapter states a result, proves it in steps that SymPy decides, and ends in claims: "
+    "the formula, and the function that computes it. A claim was evaluated to 30 digits at drawn "
+    "points and compared with the code just now. Chapters come after what they use."
 )
 STYLE = (
     "body{max-width:50rem;margin:2rem auto;padding:0 1rem;font:16px/1.5 Georgia,serif;color:#222}"
@@ -56,7 +56,14 @@ def markdown(reports: Reports) -> str:
 
 def _markdown_chapter(number: int, report: Report) -> list[str]:
     item = report.derivation
-    lines = [f'<a id="{item.name}"></a>', f"## {number}. {item.title}", "", "$$", item.statement, "$$"]
+    lines = [
+        f'<a id="{item.name}"></a>',
+        f"## {number}. {item.title}",
+        "",
+        "$$",
+        item.statement,
+        "$$",
+    ]
     if item.assumptions:
         lines += ["", "Assumes", "", *(f"- {text}" for text in item.assumptions)]
     if item.depends_on:

@@ -68,9 +68,7 @@ class Steps:
         latex = rf"\partial_{{{sp.latex(symbol)}}} \left({sp.latex(expression)}\right) < 0"
         self._add(text, is_positive(-slope), latex)
 
-    def limit(
-        self, text: str, expression: Expr, symbol: Expr, point: Expr, value: Expr
-    ) -> None:
+    def limit(self, text: str, expression: Expr, symbol: Expr, point: Expr, value: Expr) -> None:
         """Assert a limit, from above where the side matters."""
         found = sp.limit(expression, symbol, point)
         arrow = rf"\lim_{{{sp.latex(symbol)} \to {sp.latex(point)}}} {sp.latex(expression)}"

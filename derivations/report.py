@@ -92,10 +92,13 @@ class Reports:
             held = sum(check.ok for check in report.checks)
             mark = "ok " if report.ok else "NO "
             count = f"{held}/{len(report.checks)}"
-            lines.append(f"{mark} {report.derivation.name:<24} {count:>8}  {report.derivation.title}")
+            lines.append(
+                f"{mark} {report.derivation.name:<24} {count:>8}  {report.derivation.title}"
+            )
         total = [check for report in self.reports for check in report.checks]
         lines.append(
-            f"\n{len(self.reports)} derivations, {sum(c.ok for c in total)} of {len(total)} checks hold"
+            f"\n{len(self.reports)} derivations, "
+            f"{sum(c.ok for c in total)} of {len(total)} checks hold"
         )
         return "\n".join(lines)
 
@@ -121,8 +124,6 @@ def prove(derivation: Derivation) -> Report:
     return Report(
         derivation=derivation,
         steps=proved.checks,
-        claims=tuple(
-            Check(claim=claim.text, ok=check_claim(claim)) for claim in proved.claims
-        ),
+        claims=tuple(Check(claim=claim.text, ok=check_claim(claim)) for claim in proved.claims),
         sources=proved.claims,
     )

@@ -1,4 +1,4 @@
-"""Break-even, and the sign trap: a provider that bills actual hits earns more when its cache fails."""
+"""Break-even, and a trap: who bills actual hits earns more per turn when the cache fails."""
 
 from __future__ import annotations
 
@@ -48,8 +48,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     rate = sp.Function("X")(h)
     hourly = rate * R
     elastic = sp.diff(rate, h) * h / rate
-    step.equal("4. elasticity of hourly revenue: that of the rate less the discount's share",
-               sp.simplify(sp.diff(hourly, h) * h / hourly), elastic - (pi - pc) * h / R)  # fmt: skip
+    step.equal(
+        "4. elasticity of hourly revenue: that of the rate less the discount's share",
+        sp.simplify(sp.diff(hourly, h) * h / hourly),
+        elastic - (pi - pc) * h / R,
+    )
 
     # 3. Break-even rate and margin.
     even = c / (hour * R)
@@ -81,18 +84,37 @@ def proof(step: Steps) -> Iterator[Claim]:
                 falls=(t,), code=tokens.usd_per_mtok)  # fmt: skip
     bill = {pi: PRICE, pc: PRICE, po: PRICE, n: Draw(1e4, 2e5, "tokens"),
             h: Draw(1e3, 9e3, "tokens"), o: Draw(100.0, 1e3, "tokens")}  # fmt: skip
-    yield Claim(text="revenue of a request", formula=R / million, unit="usd", domain=bill,
-                implements=(where + "revenue_per_request_usd",), rises=(pi, pc, po, n, o),
-                code=lambda a, b, d, x, y, z: tokens.revenue_per_request_usd(tariff(a, b, d), x, y, z))  # fmt: skip
-    yield Claim(text="revenue falls with the hits that are billed", formula=-(pi - pc) * h / million,
-                unit="usd", domain=bill, implements=(where + "revenue_per_request_usd",),
-                code=lambda a, b, d, x, y, z: tokens.revenue_per_request_usd(tariff(a, b, d), x, y, z)
-                - tokens.revenue_per_request_usd(tariff(a, b, d), x, 0.0, z), tolerance=1e-7)  # fmt: skip
+    yield Claim(
+        text="revenue of a request",
+        formula=R / million,
+        unit="usd",
+        domain=bill,
+        implements=(where + "revenue_per_request_usd",),
+        rises=(pi, pc, po, n, o),
+        code=lambda a, b, d, x, y, z: tokens.revenue_per_request_usd(tariff(a, b, d), x, y, z),
+    )
+    yield Claim(
+        text="revenue falls with the hits that are billed",
+        formula=-(pi - pc) * h / million,
+        unit="usd",
+        domain=bill,
+        implements=(where + "revenue_per_request_usd",),
+        code=lambda a, b, d, x, y, z: (
+            tokens.revenue_per_request_usd(tariff(a, b, d), x, y, z)
+            - tokens.revenue_per_request_usd(tariff(a, b, d), x, 0.0, z)
+        ),
+        tolerance=1e-7,
+    )
     shares = {n: bill[n], H: Draw(0.1, 0.5), top: Draw(0.6, 0.97)}
     for rule, value in (("eligible", top * n), ("actual", H * n), ("none", 0 * n)):
-        yield Claim(text=f"tokens billed as cached, {rule}", formula=value, unit="tokens",
-                    domain=shares, implements=(where + "billed_cached_tokens",),
-                    code=lambda a, b, d, r=rule: tokens.billed_cached_tokens(r, a, b, d))  # fmt: skip
+        yield Claim(
+            text=f"tokens billed as cached, {rule}",
+            formula=value,
+            unit="tokens",
+            domain=shares,
+            implements=(where + "billed_cached_tokens",),
+            code=lambda a, b, d, r=rule: tokens.billed_cached_tokens(r, a, b, d),
+        )
     where = "capmodel.cost.breakeven:"
     earn = {X: Draw(5.0, 300.0, "usd/h"), c: money}
     yield Claim(text="margin", formula=(X - c) / X, domain=earn, implements=(where + "margin",),
@@ -113,8 +135,18 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 6. The statement composes them: what is optimised is what is reported.
     K = sp.symbols("K", positive=True)
-    whole = {c: money, pi: PRICE, pc: PRICE, po: PRICE, n: Draw(1e5, 2e5, "tokens"),
-             o: Draw(100.0, 1e3, "tokens"), K: Draw(20.0, 90.0), X: Draw(0.05, 2.0, "1/s"), H: shares[H], top: shares[top]}
+    whole = {
+        c: money,
+        pi: PRICE,
+        pc: PRICE,
+        po: PRICE,
+        n: Draw(1e5, 2e5, "tokens"),
+        o: Draw(100.0, 1e3, "tokens"),
+        K: Draw(20.0, 90.0),
+        X: Draw(0.05, 2.0, "1/s"),
+        H: shares[H],
+        top: shares[top],
+    }
 
     def stated(money_, a, b, d, prompt, output, turns, rate_, hits, ceiling, rule="actual"):
         load = Workload(
@@ -128,11 +160,22 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     names = ("capmodel.cost.statement:cost_statement",)
     turn = c / hour / X
-    for name, value, unit in (("usd_per_turn", turn, "usd"), ("usd_per_session", turn * K, "usd"),
-                              ("usd_per_mtok_output", turn / o * million, "usd/mtok"),
-                              ("usd_per_mtok_total", turn / (n + o) * million, "usd/mtok")):  # fmt: skip
-        yield Claim(text=f"statement: {name}", formula=value, domain=whole, implements=names, unit=unit,
-                    rises=(c,), falls=(X,), code=lambda *v, k=name: getattr(stated(*v), k))  # fmt: skip
+    for name, value, unit in (
+        ("usd_per_turn", turn, "usd"),
+        ("usd_per_session", turn * K, "usd"),
+        ("usd_per_mtok_output", turn / o * million, "usd/mtok"),
+        ("usd_per_mtok_total", turn / (n + o) * million, "usd/mtok"),
+    ):
+        yield Claim(
+            text=f"statement: {name}",
+            formula=value,
+            domain=whole,
+            implements=names,
+            unit=unit,
+            rises=(c,),
+            falls=(X,),
+            code=lambda *v, k=name: getattr(stated(*v), k),
+        )
     for rule, share in (("actual", H), ("eligible", top), ("none", 0 * H)):
         revenue = X * hour * (pi * n * (1 - share) + pc * n * share + po * o) / million
         yield Claim(text=f"statement: revenue per hour, {rule}", formula=revenue, domain=whole,
@@ -147,7 +190,11 @@ def proof(step: Steps) -> Iterator[Claim]:
                         code=lambda *v, r=rule, k=name: getattr(stated(*v, rule=r), k))  # fmt: skip
     scale = c / (X * hour * (pi * n * (1 - H) + pc * n * H + po * o) / million)
     for kind, price in (("input", pi), ("cached_input", pc), ("output", po)):
-        yield Claim(text=f"statement: break-even price of {kind}", formula=price * scale,
-                    domain=whole, implements=("capmodel.cost.statement:Cost.to_dict",),
-                    unit="usd/mtok",
-                    code=lambda *v, k=kind: stated(*v).to_dict()[f"breakeven_usd_per_mtok_{k}"])  # fmt: skip
+        yield Claim(
+            text=f"statement: break-even price of {kind}",
+            formula=price * scale,
+            domain=whole,
+            implements=("capmodel.cost.statement:Cost.to_dict",),
+            unit="usd/mtok",
+            code=lambda *v, k=kind: stated(*v).to_dict()[f"breakeven_usd_per_mtok_{k}"],
+        )

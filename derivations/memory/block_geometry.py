@@ -28,15 +28,17 @@ PAGES = "capmodel.memory.pages:"
     depends_on=("kv_per_token",),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    A, b, M, beta, g, s, k, n = sp.symbols("A b M beta g s k n", positive=True, integer=True)
+    A, b, beta, g, s, k, n = sp.symbols("A b beta g s k n", positive=True, integer=True)
     x = sp.symbols("x", positive=True, integer=True)
     f = sp.symbols("f", positive=True)
 
-    # 1. The last block of a context is filled evenly: ceil(T/beta) beta - T is (beta-1)/2 on average.
+    # 1. The last block of a context is filled evenly: it wastes (beta-1)/2 on average.
     i = sp.symbols("i", integer=True)
     waste = sp.summation(beta - i, (i, 1, beta)) / beta
     step.equal("1. mean waste of the last block", waste, (beta - 1) / 2)
-    step.equal("2. half a block in the long run", sp.limit(waste / beta, beta, sp.oo), sp.Rational(1, 2))
+    step.equal(
+        "2. half a block in the long run", sp.limit(waste / beta, beta, sp.oo), sp.Rational(1, 2)
+    )
     # 2. Whole blocks: a request that fills its blocks needs no more.
     step.equal("3. a full context", sp.ceiling(x * beta / beta), x)
     # 3. Bytes per token: g groups, one block of b bytes per beta tokens each.
@@ -58,23 +60,33 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("10. reported tokens", sp.floor(blocks / request * 1048576), 3249215)
 
     # 6. Claims on drawn plans.
-    tokens, bound, add, state, chunk = sp.symbols("T W u S c", positive=True, integer=True)
+    tokens, bound, add = sp.symbols("T W u", positive=True, integer=True)
     T = Draw(1, 200_000, "tokens", whole=True)
     sizes = {g: Draw(1, 4, whole=True), beta: Draw(16, 2048, "tokens", whole=True), tokens: T}
     names = (PAGES + "LayerGroups.blocks",)
-    yield Claim(text="blocks of a growing group", formula=g * sp.ceiling(tokens / beta), domain=sizes,
-                implements=names, rises=(g,), code=lambda a, c, t: LayerGroups(
-                    groups=a, block_tokens=c).blocks(t, 1))  # fmt: skip
+    yield Claim(
+        text="blocks of a growing group",
+        formula=g * sp.ceiling(tokens / beta),
+        domain=sizes,
+        implements=names,
+        rises=(g,),
+        code=lambda a, c, t: LayerGroups(groups=a, block_tokens=c).blocks(t, 1),
+    )
     window = {k_: Draw(v.low, v.high, whole=True) for k_, v in sizes.items()} | {
         bound: Draw(128, 4096, whole=True), add: Draw(1, 512, whole=True)}  # fmt: skip
     yield Claim(text="blocks of a window", domain=window, implements=names,
                 formula=g * (sp.ceiling(sp.Min(bound - 1 + add, tokens) / beta) + 1),
                 code=lambda a, c, t, w, u: LayerGroups(
                     groups=a, block_tokens=c, bound_tokens=w).blocks(t, u))  # fmt: skip
-    yield Claim(text="blocks of a chunk", domain=window, implements=names,
-                formula=g * sp.ceiling(sp.Min(bound + add, tokens) / beta),
-                code=lambda a, c, t, w, u: LayerGroups(
-                    groups=a, block_tokens=c, bound_tokens=w, chunked=True).blocks(t, u))  # fmt: skip
+    yield Claim(
+        text="blocks of a chunk",
+        domain=window,
+        implements=names,
+        formula=g * sp.ceiling(sp.Min(bound + add, tokens) / beta),
+        code=lambda a, c, t, w, u: LayerGroups(
+            groups=a, block_tokens=c, bound_tokens=w, chunked=True
+        ).blocks(t, u),
+    )
 
     def plan(groups, block, block_bytes, states, per_state, window_tokens=256, **more):
         return PagePlan(
@@ -83,10 +95,21 @@ def proof(step: Steps) -> Iterator[Claim]:
             bounded=(LayerGroups(groups=2, block_tokens=block, bound_tokens=window_tokens),),
             state_groups=states, state_blocks=per_state, **more)  # fmt: skip
 
-    pool = {g: sizes[g], beta: Draw(16, 2048, whole=True), b: Draw(1e5, 4e7),
-            s: Draw(1, 4, whole=True), k: Draw(1, 3, whole=True)}
-    yield Claim(text="groups of a pool", formula=g + s + 2, domain=pool, rises=(g, s),
-                implements=(PAGES + "PagePlan.groups",), code=lambda *v: plan(*v).groups)  # fmt: skip
+    pool = {
+        g: sizes[g],
+        beta: Draw(16, 2048, whole=True),
+        b: Draw(1e5, 4e7),
+        s: Draw(1, 4, whole=True),
+        k: Draw(1, 3, whole=True),
+    }
+    yield Claim(
+        text="groups of a pool",
+        formula=g + s + 2,
+        domain=pool,
+        rises=(g, s),
+        implements=(PAGES + "PagePlan.groups",),
+        code=lambda *v: plan(*v).groups,
+    )
     resident = s * k + 2 * (sp.ceiling(255 / beta) + 1)
     yield Claim(text="blocks of a live request whatever its length", formula=resident, domain=pool,
                 implements=(PAGES + "PagePlan.resident_blocks",), rises=(s, k),
@@ -99,12 +122,19 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=(PAGES + "PagePlan.blocks",),
                 code=lambda *v: plan(*v[:5], pool_share=v[6]).blocks(v[5]))  # fmt: skip
     slot = sp.symbols("z", positive=True)
-    yield Claim(text="state slots beside the pool", formula=sp.floor(A * (1 - f) / slot),
-                domain=room | {slot: Draw(1e6, 1e8)}, implements=(PAGES + "PagePlan.state_slots",),
-                code=lambda *v: plan(*v[:5], pool_share=v[6], state_slot_bytes=v[7]).state_slots(v[5]))  # fmt: skip
+    yield Claim(
+        text="state slots beside the pool",
+        formula=sp.floor(A * (1 - f) / slot),
+        domain=room | {slot: Draw(1e6, 1e8)},
+        implements=(PAGES + "PagePlan.state_slots",),
+        code=lambda *v: plan(*v[:5], pool_share=v[6], state_slot_bytes=v[7]).state_slots(v[5]),
+    )
     beside = sp.symbols("r", positive=True)
-    request = pool | {tokens: Draw(1, 200_000, whole=True), add: Draw(1, 4096, whole=True),
-                      beside: Draw(1e5, 1e9)}
+    request = pool | {
+        tokens: Draw(1, 200_000, whole=True),
+        add: Draw(1, 4096, whole=True),
+        beside: Draw(1e5, 1e9),
+    }
     per_request = (g * sp.ceiling(tokens / beta) + s * k + sp.ceiling(beside / b)
                    + 2 * (sp.ceiling(sp.Min(255 + add, tokens) / beta) + 1))  # fmt: skip
     yield Claim(text="blocks that a request reserves", formula=per_request, domain=request,
@@ -116,25 +146,44 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="tokens left for contexts", implements=(PAGES + "PagePlan.usable_tokens",),
                 formula=sp.floor((n - live * (resident + g / 2)) * beta / g), domain=have,
                 code=lambda *v: plan(*v[:5]).usable_tokens(v[5], v[6]))  # fmt: skip
-    # 7. The longest request is the last length that still fits: it fits, and one token more does not.
-    simple = {g: sizes[g], beta: pool[beta], b: pool[b], s: pool[s], k: pool[k],
-              n: Draw(500, 50_000, whole=True)}
+    # 7. The longest request still fits, and one token more does not.
+    simple = {
+        g: sizes[g],
+        beta: pool[beta],
+        b: pool[b],
+        s: pool[s],
+        k: pool[k],
+        n: Draw(500, 50_000, whole=True),
+    }
 
     def longest(groups, block, size, states, per_state, blocks):
-        made = PagePlan(block_tokens=block, block_bytes=size, state_groups=states,
-                        state_blocks=per_state, growing=(LayerGroups(groups=groups, block_tokens=block),))
+        made = PagePlan(
+            block_tokens=block,
+            block_bytes=size,
+            state_groups=states,
+            state_blocks=per_state,
+            growing=(LayerGroups(groups=groups, block_tokens=block),),
+        )
         return made.longest_request(blocks)
 
-    yield Claim(text="longest request that fits", formula=beta * sp.floor((n - s * k) / g),
-                domain=simple, implements=(PAGES + "PagePlan.longest_request",), code=longest)  # fmt: skip
+    yield Claim(
+        text="longest request that fits",
+        formula=beta * sp.floor((n - s * k) / g),
+        domain=simple,
+        implements=(PAGES + "PagePlan.longest_request",),
+        code=longest,
+    )
     yield Claim(text="nothing fits where the states alone do not", formula=0 * g, domain=simple,
                 implements=(PAGES + "PagePlan.longest_request",),
                 code=lambda a, c, e, x_, y, z: longest(a, c, e, 9, 9, 81))  # fmt: skip
 
     # 8. Plain plans: one block of all layers, tokens divided over context-parallel ranks.
     dcp = sp.symbols("d", positive=True, integer=True)
-    plain = {b: Draw(100.0, 1e5, "bytes/tokens"), beta: Draw(16, 256, "tokens", whole=True),
-             dcp: Draw(1, 8, whole=True)}
+    plain = {
+        b: Draw(100.0, 1e5, "bytes/tokens"),
+        beta: Draw(16, 256, "tokens", whole=True),
+        dcp: Draw(1, 8, whole=True),
+    }
     made = (PAGES + "plain_plan",)
     for text, formula, unit, part in (
         ("block of a plain plan", beta * dcp, "tokens", "block_tokens"),

@@ -22,7 +22,11 @@ from derivations.claim import Claim, Draw
 from derivations.plain_model import plain_model
 from derivations.proof import Steps, derivation
 
-HEADS, WIDE, HIDDEN = Draw(4, 64, whole=True), Draw(32, 256, whole=True), Draw(512, 8192, whole=True)
+HEADS, WIDE, HIDDEN = (
+    Draw(4, 64, whole=True),
+    Draw(32, 256, whole=True),
+    Draw(512, 8192, whole=True),
+)
 MIXER = ("capmodel.memory.params:mixer_params",)
 
 
@@ -36,7 +40,9 @@ def area(*shapes: tuple[sp.Expr, sp.Expr]) -> sp.Expr:
         r"P_{GQA} = 2 h d (n_q + n_{kv}), \qquad P_{MoE} = E\,m\,h\,i + m\,h\,i_s + h E, \qquad "
         r"P_{active} = P - P_{embed} - (E - k) m h i"
     ),
-    assumptions=("Every linear layer is one matrix without structure; vision towers are not counted.",),
+    assumptions=(
+        "Every linear layer is one matrix without structure; vision towers are not counted.",
+    ),
 )
 def proof(step: Steps) -> Iterator[Claim]:
     h, q, n, d = sp.symbols("h n_q n_kv d", positive=True)
@@ -65,7 +71,8 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     def mixed(width, a, b, c, **more):
         return params.mixer_params(
-            GroupedQueryAttention(query_heads=a, kv_heads=b, head_dim=c, **more), width)  # fmt: skip
+            GroupedQueryAttention(query_heads=a, kv_heads=b, head_dim=c, **more), width
+        )
 
     yield Claim(text="grouped-query matrices", formula=grouped, domain=gqa, rises=(h, q, n, d),
                 implements=(*MIXER,),
@@ -82,9 +89,13 @@ def proof(step: Steps) -> Iterator[Claim]:
         ("head norms", 2 * d, {"qk_norm": "head"}),
         ("full norms", (q + n) * d, {"qk_norm": "full"}),
     ):
-        yield Claim(text=f"grouped-query attention with {text}", formula=grouped + value, domain=gqa,
-                    implements=(*MIXER,),
-                    code=lambda *v, o=more: mixed(*v, **o).matmul + mixed(*v, **o).small)  # fmt: skip
+        yield Claim(
+            text=f"grouped-query attention with {text}",
+            formula=grouped + value,
+            domain=gqa,
+            implements=(*MIXER,),
+            code=lambda *v, o=more: mixed(*v, **o).matmul + mixed(*v, **o).small,
+        )
     ih, iw = sp.symbols("h_i d_i", positive=True)
     index = {ih: HEADS, iw: WIDE}
 
@@ -113,11 +124,20 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="latent norms", formula=ro + r, domain=mla, implements=names,
                 code=lambda *v: latent(*v,).small)  # fmt: skip
     short = {s: v for s, v in mla.items() if s != ro}
-    yield Claim(text="latent attention without a low-rank query", domain=short, implements=names,
-                formula=direct + area((h, r + dr)) + r,
-                code=lambda a, b, *v: latent(a, b, None, *v).matmul + latent(a, b, None, *v).small)  # fmt: skip
-    yield Claim(text="latent attention with a gate", formula=per_head + area((h, q * dv)), domain=mla,
-                implements=names, code=lambda *v: latent(*v, output_gate=True).sharded)  # fmt: skip
+    yield Claim(
+        text="latent attention without a low-rank query",
+        domain=short,
+        implements=names,
+        formula=direct + area((h, r + dr)) + r,
+        code=lambda a, b, *v: latent(a, b, None, *v).matmul + latent(a, b, None, *v).small,
+    )
+    yield Claim(
+        text="latent attention with a gate",
+        formula=per_head + area((h, q * dv)),
+        domain=mla,
+        implements=names,
+        code=lambda *v: latent(*v, output_gate=True).sharded,
+    )
     yield Claim(text="latent index", implements=names, domain=mla | index,
                 formula=low + area((ro, ih * iw), (h, iw), (h, ih)),
                 code=lambda *v: latent(*v[:7], indexer=indexer(*v[7:])).replicated)  # fmt: skip
@@ -137,19 +157,27 @@ def proof(step: Steps) -> Iterator[Claim]:
     full = area((h, p), (h, p), (h, p), (p, h), (d, p), (h, q))
     for wide, sharded, held in ((False, full + area((d, p)), area((h, d), (h, d))),
                                 (True, full + area((h, p)), area((h, d)))):  # fmt: skip
-        def kimi_params(width, a, b, c, gate=wide):
-            return params.mixer_params(KimiDeltaAttention(
-                heads=a, head_dim=b, conv_kernel=c, full_rank_gate=gate), width)
 
-        for part, value in (("sharded", sharded), ("replicated", held),
-                            ("small", 3 * p * K + q + p + d)):
+        def kimi_params(width, a, b, c, gate=wide):
+            return params.mixer_params(
+                KimiDeltaAttention(heads=a, head_dim=b, conv_kernel=c, full_rank_gate=gate), width
+            )
+
+        for part, value in (
+            ("sharded", sharded),
+            ("replicated", held),
+            ("small", 3 * p * K + q + p + d),
+        ):
             yield Claim(text=f"kimi delta {part}, gate of {'full' if wide else 'low'} rank",
                         formula=value, domain=kimi, implements=MIXER,
                         code=lambda *v, f=kimi_params, o=part: getattr(f(*v,), o))  # fmt: skip
     keys, values = nk * dk, q * dv
     gated = {h: HIDDEN, nk: HEADS, dk: WIDE, q: HEADS, dv: WIDE, K: conv}
     for part, value in (
-        ("sharded", area((h, keys), (h, keys), (h, values), (h, values), (h, q), (h, q), (values, h))),
+        (
+            "sharded",
+            area((h, keys), (h, keys), (h, values), (h, values), (h, q), (h, q), (values, h)),
+        ),
         ("small", (2 * keys + values) * K + 2 * q + dv),
     ):
         yield Claim(text=f"gated delta {part}", formula=value, domain=gated, implements=MIXER,
@@ -163,10 +191,21 @@ def proof(step: Steps) -> Iterator[Claim]:
             ("sharded", area((h, inner), (h, inner + 2 * G * N), (h, q), (inner, h))),
             ("small", (inner + 2 * G * N) * (K + int(bias)) + 3 * q + inner),
         ):
-            yield Claim(text=f"mamba-2 {part}, bias {bias}", formula=value, domain=mamba,
-                        implements=MIXER, code=lambda w, a, b, g, s, c, o=part, z=bias: getattr(
-                            params.mixer_params(Mamba2(heads=a, head_dim=b, groups=g, state_size=s,
-                                                       conv_kernel=c, conv_bias=z), w), o))  # fmt: skip
+            yield Claim(
+                text=f"mamba-2 {part}, bias {bias}",
+                formula=value,
+                domain=mamba,
+                implements=MIXER,
+                code=lambda w, a, b, g, s, c, o=part, z=bias: getattr(
+                    params.mixer_params(
+                        Mamba2(
+                            heads=a, head_dim=b, groups=g, state_size=s, conv_kernel=c, conv_bias=z
+                        ),
+                        w,
+                    ),
+                    o,
+                ),
+            )
     for part, value in (("sharded", area(*[(h, p)] * 5)), ("small", p)):
         yield Claim(text=f"lightning {part}", formula=value, domain={h: HIDDEN, q: HEADS, d: WIDE},
                     implements=MIXER, code=lambda w, a, b, o=part: getattr(params.mixer_params(
@@ -177,10 +216,15 @@ def proof(step: Steps) -> Iterator[Claim]:
                 ratio: Draw(2, 64, whole=True)}  # fmt: skip
     held = area((h, R), (h, d))
     for kind, more, extra, tail in (
-        ("with an index", True, area(*[(h, d)] * 4, *[(h, iw)] * 4, (R, ih * iw), (h, ih)),
-         2 * ratio * d + 2 * ratio * iw + d + iw),
+        (
+            "with an index",
+            True,
+            area(*[(h, d)] * 4, *[(h, iw)] * 4, (R, ih * iw), (h, ih)),
+            2 * ratio * d + 2 * ratio * iw + d + iw,
+        ),
         ("without an index", False, area((h, d), (h, d)), ratio * d + d),
     ):
+
         def squeezed_params(w, a, b, c, e, f, m_, x=None, y=None, has=more):
             return params.mixer_params(CompressedAttention(
                 query_heads=a, head_dim=b, rope_head_dim=64, q_lora_rank=c, output_groups=e,
@@ -188,16 +232,25 @@ def proof(step: Steps) -> Iterator[Claim]:
                 indexer=indexer(x, y) if has else None), w)  # fmt: skip
 
         domain = squeezed | (index if more else {})
-        for part, value in (("sharded", area((R, q * d), (q * d, o), (g * o, h))),
-                            ("replicated", held + extra), ("small", R + d + q + tail)):
+        for part, value in (
+            ("sharded", area((R, q * d), (q * d, o), (g * o, h))),
+            ("replicated", held + extra),
+            ("small", R + d + q + tail),
+        ):
             yield Claim(text=f"compressed attention {part} {kind}", formula=value, domain=domain,
                         implements=(*MIXER,),
                         code=lambda *v, z=part, c=squeezed_params: getattr(c(*v,), z))  # fmt: skip
 
     # 5. Feed-forward blocks and the whole stack.
     V, L = sp.symbols("V L", positive=True)
-    moe = {h: HIDDEN, E: Draw(16, 256, whole=True), k: Draw(1, 8, whole=True),
-           m: Draw(2, 3, whole=True), i: Draw(256, 2048, whole=True), si: Draw(256, 2048, whole=True)}
+    moe = {
+        h: HIDDEN,
+        E: Draw(16, 256, whole=True),
+        k: Draw(1, 8, whole=True),
+        m: Draw(2, 3, whole=True),
+        i: Draw(256, 2048, whole=True),
+        si: Draw(256, 2048, whole=True),
+    }
 
     def block(width, experts, chosen, matrices, inner_, shared, **more):
         return params.feed_forward_params(MixtureOfExperts(
@@ -205,8 +258,12 @@ def proof(step: Steps) -> Iterator[Claim]:
             shared_intermediate_size=shared, **more), width)  # fmt: skip
 
     names = ("capmodel.memory.params:feed_forward_params",)
-    for part, value in (("routed", routed), ("routed_active", active), ("shared", m * h * si),
-                        ("router", h * E)):
+    for part, value in (
+        ("routed", routed),
+        ("routed_active", active),
+        ("shared", m * h * si),
+        ("router", h * E),
+    ):
         yield Claim(text=f"routed block: {part}", formula=value, domain=moe, implements=names,
                     code=lambda *v, z=part: getattr(block(*v,), z))  # fmt: skip
     yield Claim(text="routed block: total", formula=routed + m * h * si + h * E, domain=moe,
@@ -216,8 +273,13 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=("capmodel.memory.params:FeedForwardParams.matmul_active",),
                 code=lambda *v: block(*v,).matmul_active)  # fmt: skip
     wide = moe | {lat: Draw(128, 512, whole=True)}
-    yield Claim(text="latent routed block", formula=E * m * lat * i + m * h * si + h * E + 2 * h * lat,
-                domain=wide, implements=names, code=lambda *v: block(*v[:6], latent_size=v[6]).total)  # fmt: skip
+    yield Claim(
+        text="latent routed block",
+        formula=E * m * lat * i + m * h * si + h * E + 2 * h * lat,
+        domain=wide,
+        implements=names,
+        code=lambda *v: block(*v[:6], latent_size=v[6]).total,
+    )
     yield Claim(text="latent routed block: active", domain=wide, implements=names,
                 formula=k * m * lat * i + m * h * si + h * E + 2 * h * lat,
                 code=lambda *v: block(*v[:6], latent_size=v[6]).matmul_active)  # fmt: skip
@@ -233,8 +295,13 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=names, code=lambda w, a, b: params.feed_forward_params(
                     DenseFeedForward(intermediate_size=b, matrices=a), w).total)  # fmt: skip
 
-    stack = gqa | {V: Draw(1000, 9000, whole=True), L: Draw(2, 60, whole=True), i: moe[i],
-                   E: moe[E], k: moe[k]}
+    stack = gqa | {
+        V: Draw(1000, 9000, whole=True),
+        L: Draw(2, 60, whole=True),
+        i: moe[i],
+        E: moe[E],
+        k: moe[k],
+    }
 
     def model(width, a, b, c, vocabulary, layers, inner_, experts, chosen, tied=False, **more):
         mixer = GroupedQueryAttention(query_heads=a, kv_heads=b, head_dim=c)
@@ -251,22 +318,42 @@ def proof(step: Steps) -> Iterator[Claim]:
     body = L * layer + plain + norms + 17
     count = "capmodel.memory.params:"
     for tied, tables in ((False, 2), (True, 1)):
-        yield Claim(text=f"all parameters, tied {tied}", formula=body + tables * V * h, domain=stack,
-                    implements=(count + "parameters", count + "ModelParams.total"),
-                    code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).total)  # fmt: skip
-        yield Claim(text=f"active parameters, tied {tied}", domain=stack,
-                    formula=body + V * h - L * 3 * (E - k) * h * i,
-                    implements=(count + "parameters", count + "ModelParams.active"),
-                    code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).active)  # fmt: skip
-        yield Claim(text=f"multiplied parameters, tied {tied}", domain=stack, rises=(h, L, k),
-                    formula=(L + 1) * grouped + L * (3 * k * h * i + h * E) + 3 * h * i + V * h,
-                    implements=(count + "parameters", count + "ModelParams.matmul"),
-                    code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).matmul)  # fmt: skip
+        yield Claim(
+            text=f"all parameters, tied {tied}",
+            formula=body + tables * V * h,
+            domain=stack,
+            implements=(count + "parameters", count + "ModelParams.total"),
+            code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).total,
+        )
+        yield Claim(
+            text=f"active parameters, tied {tied}",
+            domain=stack,
+            formula=body + V * h - L * 3 * (E - k) * h * i,
+            implements=(count + "parameters", count + "ModelParams.active"),
+            code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).active,
+        )
+        yield Claim(
+            text=f"multiplied parameters, tied {tied}",
+            domain=stack,
+            rises=(h, L, k),
+            formula=(L + 1) * grouped + L * (3 * k * h * i + h * E) + 3 * h * i + V * h,
+            implements=(count + "parameters", count + "ModelParams.matmul"),
+            code=lambda *v, t=tied: params.parameters(model(*v, tied=t)).matmul,
+        )
     one = plain + 2 * h
     yield Claim(text="one layer", formula=one, domain=stack, implements=(count + "layer_params",),
                 code=lambda *v: params.layer_params(model(*v,).layers[1], model(*v,)))  # fmt: skip
-    yield Claim(text="prediction modules", formula=2 * (one + 2 * h * h + 3 * h), domain=stack,
-                implements=(count + "mtp_params",), code=lambda *v: params.mtp_params(model(*v,)))  # fmt: skip
+    yield Claim(
+        text="prediction modules",
+        formula=2 * (one + 2 * h * h + 3 * h),
+        domain=stack,
+        implements=(count + "mtp_params",),
+        code=lambda *v: params.mtp_params(
+            model(
+                *v,
+            )
+        ),
+    )
     yield Claim(text="prediction modules with embeddings", domain=stack,
                 formula=2 * (one + 2 * h * h + 3 * h + 2 * V * h),
                 implements=(count + "mtp_params",),

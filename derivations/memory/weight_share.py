@@ -10,7 +10,7 @@ from capmodel.memory import weights
 from capmodel.spec.attention import GroupedQueryAttention, LatentAttention
 from capmodel.spec.deployment import Deployment
 from capmodel.spec.model import DenseFeedForward, LayerGroup, MixtureOfExperts
-from capmodel.spec.precision import FORMATS, WeightPrecision
+from capmodel.spec.precision import WeightPrecision
 from derivations.claim import Claim, Draw
 from derivations.plain_model import plain_model
 from derivations.proof import Steps, derivation
@@ -44,26 +44,38 @@ def proof(step: Steps) -> Iterator[Claim]:
                S / (m * n) + key_value / n)  # fmt: skip
     # 3. Bytes per parameter of a grouped format: its bits and one scale per group.
     g, bits, scale = sp.symbols("g b s", positive=True)
-    step.equal("5. scale bytes spread over a group", (g * bits / 8 + scale) / g, bits / 8 + scale / g)
+    step.equal(
+        "5. scale bytes spread over a group", (g * bits / 8 + scale) / g, bits / 8 + scale / g
+    )
 
     for name, value in (("bf16", 2), ("fp8", 1 + sp.Rational(4, 128**2)),
                         ("mxfp4", sp.Rational(1, 2) + sp.Rational(1, 32)),
                         ("nvfp4", sp.Rational(1, 2) + sp.Rational(1, 16)),
                         ("int4", sp.Rational(1, 2) + sp.Rational(2, 32))):  # fmt: skip
-        yield Claim(text=f"bytes of a {name} parameter", formula=value + 0 * t, domain={t: Draw(1, 2)},
-                    implements=("capmodel.memory.weights:format_bytes_per_param",),
-                    code=lambda _, f=name: weights.format_bytes_per_param(f))  # fmt: skip
+        yield Claim(
+            text=f"bytes of a {name} parameter",
+            formula=value + 0 * t,
+            domain={t: Draw(1, 2)},
+            implements=("capmodel.memory.weights:format_bytes_per_param",),
+            code=lambda _, f=name: weights.format_bytes_per_param(f),
+        )
 
     # 4. A model with two kinds of layer, latent and grouped-query, routed and dense.
-    L, E, k, i, si, lat, q, r = sp.symbols("L E k i i_s l q r", positive=True)
+    L, E, i, si, lat, q, r = sp.symbols("L E i i_s l q r", positive=True)
     a, b = sp.symbols("a b", positive=True)
     dims = {h: Draw(512, 2048, whole=True), V: Draw(1000, 9000, whole=True),
             L: Draw(2, 40, whole=True), E: Draw(16, 64, whole=True), i: Draw(256, 1024, whole=True),
             si: Draw(256, 512, whole=True), lat: Draw(128, 256, whole=True),
             q: Draw(8, 32, whole=True), r: Draw(128, 256, whole=True), a: Draw(0, 3, whole=True),
             b: Draw(0, 2, whole=True)}  # fmt: skip
-    formats = WeightPrecision(routed_experts="nvfp4", shared_experts="fp8", dense_feed_forward="fp8",
-                              attention="bf16", latent="fp8", head="bf16")  # fmt: skip
+    formats = WeightPrecision(
+        routed_experts="nvfp4",
+        shared_experts="fp8",
+        dense_feed_forward="fp8",
+        attention="bf16",
+        latent="fp8",
+        head="bf16",
+    )
 
     def drawn(width, table, layers, experts, inner, shared, latent, heads, rank_, y, z, tied=False):
         mla = LatentAttention(query_heads=heads, q_lora_rank=None, kv_lora_rank=rank_,
@@ -71,8 +83,10 @@ def proof(step: Steps) -> Iterator[Claim]:
         gqa = GroupedQueryAttention(query_heads=heads, kv_heads=4, head_dim=64)
         moe = MixtureOfExperts(experts=experts, experts_per_token=2, intermediate_size=inner,
                                shared_intermediate_size=shared, latent_size=latent)  # fmt: skip
-        stack = (LayerGroup(count=layers, mixer=mla, feed_forward=moe),
-                 LayerGroup(count=1, mixer=gqa, feed_forward=DenseFeedForward(intermediate_size=inner)))
+        stack = (
+            LayerGroup(count=layers, mixer=mla, feed_forward=moe),
+            LayerGroup(count=1, mixer=gqa, feed_forward=DenseFeedForward(intermediate_size=inner)),
+        )
         model = plain_model(stack, hidden_size=width, vocab_size=table, precision=formats,
                             tied_embeddings=tied, extra_params=1000)  # fmt: skip
         return model, Deployment(tp=2**y, dp=2**z)
@@ -104,8 +118,14 @@ def proof(step: Steps) -> Iterator[Claim]:
     }
     names = ("capmodel.memory.weights:rank_weights",)
     for part, value in parts.items():
-        yield Claim(text=f"rank bytes: {part.replace('_', ' ')}", formula=value, domain=dims,
-                    implements=names, code=held(part), rises=(h,) if part != "routed_experts" else (lat,))  # fmt: skip
+        yield Claim(
+            text=f"rank bytes: {part.replace('_', ' ')}",
+            formula=value,
+            domain=dims,
+            implements=names,
+            code=held(part),
+            rises=(h,) if part != "routed_experts" else (lat,),
+        )
     yield Claim(text="rank bytes: all classes", formula=sum(parts.values()), domain=dims,
                 implements=("capmodel.memory.weights:WeightBytes.total",), code=held("total"),
                 rises=(L, E))  # fmt: skip

@@ -79,7 +79,11 @@ def proof(step: Steps) -> Iterator[Claim]:
         demand = flat_demand(think_s=think, step_s=0.01 * decode, decode_steps=100.0, hit_s=prefill)
         return closed_form.solve(demand, np.zeros(1), np.full(1, seconds), sessions)
 
-    yield Claim(text="cycle of the closed level with a tier", unit="s",
-                formula=sp.Max(Z + D + s + load, C * s), implements=("capmodel.network.closed_form:solve",),
-                domain={C: Draw(2, 12, whole=True), Z: SECONDS, D: SECONDS, s: SECONDS, load: SECONDS},
-                code=lambda *v: loaded(*v).cycle_s[0])  # fmt: skip
+    yield Claim(
+        text="cycle of the closed level with a tier",
+        unit="s",
+        formula=sp.Max(Z + D + s + load, C * s),
+        implements=("capmodel.network.closed_form:solve",),
+        domain={C: Draw(2, 12, whole=True), Z: SECONDS, D: SECONDS, s: SECONDS, load: SECONDS},
+        code=lambda *v: loaded(*v).cycle_s[0],
+    )

@@ -9,7 +9,7 @@ import sympy as sp
 
 from capmodel.network import critical
 from capmodel.reuse.order_argument import ThinkNodes, missing_fraction
-from derivations.claim import Claim, Draw, Limit
+from derivations.claim import Claim, Draw
 from derivations.proof import Steps, derivation
 
 SECONDS = Draw(2.0, 40.0, "s")
@@ -75,14 +75,22 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=("capmodel.network.critical:saturation_miss",), rises=(Z, D),
                 falls=(sh, delta, C),
                 code=lambda z, d, h, x, n: critical.saturation_miss(z, d, h, h + x, n))  # fmt: skip
-    yield Claim(text="overload that ends the good regime", formula=overload, domain=domain,
-                implements=("capmodel.network.critical:critical_overload",), rises=(Z, D),
-                falls=(sh, delta, C),
-                code=lambda z, d, h, x, n: critical.critical_overload(z, d, h, h + x, n))  # fmt: skip
-    yield Claim(text="no overload is tolerated by a server that hits alone saturate",
-                formula=sp.Integer(0) * Z, domain=domain | {sh: Draw(50.0, 90.0, "s")},
-                implements=("capmodel.network.critical:critical_overload",),
-                code=lambda z, d, h, x, n: critical.critical_overload(z, d, h, h + x, n))  # fmt: skip
+    yield Claim(
+        text="overload that ends the good regime",
+        formula=overload,
+        domain=domain,
+        implements=("capmodel.network.critical:critical_overload",),
+        rises=(Z, D),
+        falls=(sh, delta, C),
+        code=lambda z, d, h, x, n: critical.critical_overload(z, d, h, h + x, n),
+    )
+    yield Claim(
+        text="no overload is tolerated by a server that hits alone saturate",
+        formula=sp.Integer(0) * Z,
+        domain=domain | {sh: Draw(50.0, 90.0, "s")},
+        implements=("capmodel.network.critical:critical_overload",),
+        code=lambda z, d, h, x, n: critical.critical_overload(z, d, h, h + x, n),
+    )
 
     # 6. The code's miss law has the branch as its fixed point: at the branch's cycle, it misses m.
     def miss_at_branch(share, sessions, think, hit, extra):
@@ -101,7 +109,9 @@ def proof(step: Steps) -> Iterator[Claim]:
                 )  # fmt: skip
 
 
-def fluid_miss(overload: float, cycle_s: float, think_s: float, sessions: int = 10_000_000) -> float:
+def fluid_miss(
+    overload: float, cycle_s: float, think_s: float, sessions: int = 10_000_000
+) -> float:
     """The code's miss fraction for very many sessions with exponential think times [1]."""
     nodes = 4096
     z = -think_s * np.log1p(-(np.arange(nodes) + 0.5) / nodes)
@@ -109,7 +119,12 @@ def fluid_miss(overload: float, cycle_s: float, think_s: float, sessions: int = 
                        excess_s=think_s * np.exp(-z / think_s))  # fmt: skip
     live = np.asarray([1e9 * 1.0])
     share = missing_fraction(
-        live_tokens=live, cycle_s=np.asarray([cycle_s]), capacity_tokens=float(live[0]) * (1 - overload),
-        concurrency=sessions, session_cv=1.0, ended_tokens_per_turn=0.0, think=think,
-    )  # fmt: skip
+        live_tokens=live,
+        cycle_s=np.asarray([cycle_s]),
+        capacity_tokens=float(live[0]) * (1 - overload),
+        concurrency=sessions,
+        session_cv=1.0,
+        ended_tokens_per_turn=0.0,
+        think=think,
+    )
     return float(share[0])

@@ -11,7 +11,7 @@ import sympy as sp
 from capmodel.network import composition as grid
 from capmodel.network import operating_point
 from capmodel.network.fixed_points import Branch
-from derivations.claim import Claim, Draw, Limit
+from derivations.claim import Claim, Draw
 from derivations.network.fixed_points import still_flow_of
 from derivations.proof import Steps, derivation
 
@@ -32,7 +32,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     p, up, down, C, c1, c2, n = sp.symbols("p X_u X_d C c_1 c_2 n", positive=True)
     q = sp.symbols("q", positive=True)
 
-    # 1. In N turns a share p is spent at cycle c1 and the rest at c2; time is N (p c1 + (1-p) c2)/C.
+    # 1. Of N turns a share p has the cycle c1, the rest c2: they take N (p c1 + (1-p) c2)/C.
     turns = n / (n * (p * c1 + (1 - p) * c2) / C)
     step.equal("1. turns over time", turns, C / (p * c1 + (1 - p) * c2))
 
@@ -72,9 +72,15 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=names, tolerance=3e-3, rises=(C, mu),
                 where=lambda c, m, k: c > 8 * k * k,
                 code=lambda c, m, k: c * m * moments(c, m, k, 1))  # fmt: skip
-    yield Claim(text="variation of the composition", formula=cv**2 / C, domain=sizes,
-                implements=names, tolerance=0.03, where=lambda c, m, k: c > 8 * k * k,
-                code=lambda c, m, k: moments(c, m, k, 2) / moments(c, m, k, 1) ** 2 - 1)  # fmt: skip
+    yield Claim(
+        text="variation of the composition",
+        formula=cv**2 / C,
+        domain=sizes,
+        implements=names,
+        tolerance=0.03,
+        where=lambda c, m, k: c > 8 * k * k,
+        code=lambda c, m, k: moments(c, m, k, 2) / moments(c, m, k, 1) ** 2 - 1,
+    )
 
     def log_ratio(sessions, mean, variation):
         found = grid.gamma_composition(sessions, mean, variation)
@@ -99,8 +105,14 @@ def proof(step: Steps) -> Iterator[Claim]:
                 formula=C * mu * sp.Max(1 - sp.Rational(38, 10) * w,
                                         sp.Rational(2, 100) * sp.Min(1 / w**2, 1)),
                 code=edge(0))  # fmt: skip
-    yield Claim(text="upper end of the grid", unit="tokens", domain=sizes, implements=names,
-                formula=C * mu * (1 + sp.Rational(5, 4) * w * (4 + 2 * w)), code=edge(-1))  # fmt: skip
+    yield Claim(
+        text="upper end of the grid",
+        unit="tokens",
+        domain=sizes,
+        implements=names,
+        formula=C * mu * (1 + sp.Rational(5, 4) * w * (4 + 2 * w)),
+        code=edge(-1),
+    )
     yield Claim(text="equal contexts have one composition", formula=C * mu, unit="tokens",
                 domain={C: sizes[C], mu: sizes[mu]}, implements=names,
                 code=lambda c, m: grid.gamma_composition(c, m, 0.0).live_tokens @

@@ -40,8 +40,11 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 3. Equal sizes: C* = b. Variation costs about zeta kappa sqrt(b) sessions.
     step.limit("5. equal sizes fit b sessions", root**2, kappa, 0, b)
-    step.equal("6. the first-order price of variation",
-               sp.series(root**2, kappa, 0, 2).removeO(), b - zeta * kappa * sp.sqrt(b))  # fmt: skip
+    step.equal(
+        "6. the first-order price of variation",
+        sp.series(root**2, kappa, 0, 2).removeO(),
+        b - zeta * kappa * sp.sqrt(b),
+    )
     slope = sp.diff(root, kappa)
     claimed = -(zeta / 2) * (1 - half / sp.sqrt(b + half**2))
     step.equal("7. slope in the variation", slope, claimed)
@@ -56,7 +59,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("10. gain of one shared cache", gain, zeta * kappa * sp.sqrt(b) * (N - sp.sqrt(N)))
 
     # 5. Random assignment of sessions adds the variance of their number: kappa^2 -> 1 + kappa^2.
-    count, C, sigma = sp.symbols("n C sigma", positive=True)
+    C, sigma = sp.symbols("C sigma", positive=True)
     compound = C * sigma**2 + C * mu**2
     step.equal("11. compound Poisson variance", compound.subs(sigma, kappa * mu),
                C * mu**2 * (1 + kappa**2))  # fmt: skip

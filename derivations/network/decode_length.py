@@ -15,8 +15,14 @@ from derivations.claim import Claim, Draw
 from derivations.proof import Steps, derivation
 
 
-def workload(prompt: float, output: float, ceiling: float, shared: float = 0.0, cv: float = 0.0,
-             think: float = 10.0) -> Workload:
+def workload(
+    prompt: float,
+    output: float,
+    ceiling: float,
+    shared: float = 0.0,
+    cv: float = 0.0,
+    think: float = 10.0,
+) -> Workload:
     """Return a workload of equal prompts."""
     return Workload(
         name="drawn", request_tokens_mean=prompt, request_tokens_cv=cv, tree_tokens_mean=prompt,
@@ -53,21 +59,34 @@ def proof(step: Steps) -> Iterator[Claim]:
         law = StepLaw(terms=(term("tokens", compute={"tokens": 1e-6}, memory={"step": 0.0}),),
                       accepted_tokens=accepted, max_batched_tokens=10**9)  # fmt: skip
         return service_demand.service_demand(
-            law, workload(prompt, output, ceiling, shared, think=think), sessions)
+            law, workload(prompt, output, ceiling, shared, think=think), sessions
+        )
 
     names = ("capmodel.network.service_demand:service_demand",)
-    yield Claim(text="decode steps of a request", formula=N, implements=names, rises=(o,), falls=(A,),
-                domain={o: Draw(50.0, 2e3), A: Draw(1.0, 4.0)},
-                code=lambda x, y: demand(x, y).decode_steps)  # fmt: skip
+    yield Claim(
+        text="decode steps of a request",
+        formula=N,
+        implements=names,
+        rises=(o,),
+        falls=(A,),
+        domain={o: Draw(50.0, 2e3), A: Draw(1.0, 4.0)},
+        code=lambda x, y: demand(x, y).decode_steps,
+    )
     # 2. Hits compute what an infinite cache would not find; misses all but the shared prefix.
     w, H, S = sp.symbols("w H S", positive=True)
     work = {w: Draw(1e4, 9e4), H: Draw(0.5, 0.95), S: Draw(100.0, 4e3)}
     yield Claim(text="prefill of a hit", formula=w * (1 - H) / 10**6, implements=names, domain=work,
                 falls=(H,), rises=(w,),
                 code=lambda p, h, s: demand(100.0, 1.0, p, h, shared=s).hit.seconds[0])  # fmt: skip
-    yield Claim(text="prefill of a miss", formula=(w - S) / 10**6, implements=names, domain=work,
-                falls=(S,), rises=(w,),
-                code=lambda p, h, s: demand(100.0, 1.0, p, h, shared=s).miss.seconds[0])  # fmt: skip
+    yield Claim(
+        text="prefill of a miss",
+        formula=(w - S) / 10**6,
+        implements=names,
+        domain=work,
+        falls=(S,),
+        rises=(w,),
+        code=lambda p, h, s: demand(100.0, 1.0, p, h, shared=s).miss.seconds[0],
+    )
     # 3. A pure decode step at every batch of the grid, at least one sequence.
     n = sp.symbols("n", positive=True)
     yield Claim(text="decode step on the batch grid", formula=n / 10**6, implements=names,

@@ -46,16 +46,21 @@ def proof(step: Steps) -> Iterator[Claim]:
     slowed = {n: Draw(0.5, 60.0), N: Draw(20.0, 2000.0), tau: Draw(0.005, 0.05, "s"),
               P: Draw(1.0, 9.0, "s"), S: Draw(2.0, 18.0)}  # fmt: skip
     yield Claim(text="request rate of a decode batch", formula=closed, unit="1/s", domain=slowed,
-                implements=("capmodel.network.amva:request_rate",), 
+                implements=("capmodel.network.amva:request_rate",),
                 code=lambda a, b, t, p, k: amva.request_rate(
                     np.asarray(a), b, np.asarray(t), np.asarray(p), np.asarray(k)),
                 where=lambda a, b, t, p, k: p > 1.05 * k * t, rises=(n, S), falls=(N, P),
                 limits=(Limit(n, 1e12, 1 / (P - S * tau)),))  # fmt: skip
-    yield Claim(text="request rate where prefills slow nobody", formula=n / (N * tau), unit="1/s",
-                implements=("capmodel.network.amva:request_rate",),
-                domain={n: slowed[n], N: slowed[N], tau: slowed[tau]},
-                code=lambda a, b, t: amva.request_rate(
-                    np.asarray(a), b, np.asarray(t), np.asarray(0.9 * t), np.asarray(1.0)))  # fmt: skip
+    yield Claim(
+        text="request rate where prefills slow nobody",
+        formula=n / (N * tau),
+        unit="1/s",
+        implements=("capmodel.network.amva:request_rate",),
+        domain={n: slowed[n], N: slowed[N], tau: slowed[tau]},
+        code=lambda a, b, t: amva.request_rate(
+            np.asarray(a), b, np.asarray(t), np.asarray(0.9 * t), np.asarray(1.0)
+        ),
+    )
 
     # 4. The solved flow obeys the pace: D ((1-U)/tau + U S/P) = N.
     Z, C = sp.symbols("Z C", positive=True)

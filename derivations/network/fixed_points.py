@@ -26,7 +26,7 @@ from derivations.proof import Steps, derivation
 )
 def proof(step: Steps) -> Iterator[Claim]:
     theta, c, c0, k, low, high = sp.symbols("theta c c_0 k l h", positive=True)
-    T, root = sp.Function("T"), sp.Function("r")(theta)
+    root = sp.Function("r")(theta)
     n = sp.symbols("n", positive=True, integer=True)
 
     # 1. Implicit differentiation of r(theta) = T(r(theta), theta).
@@ -39,8 +39,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     fixed = c0 / (1 - k)
     step.solves("2. fixed point of a straight map", straight - c, c, fixed)
     step.equal("3. one cycle shrinks the distance by k", straight - fixed, k * (c - fixed))
-    step.equal("4. after n cycles by k^n",
-               sp.simplify(c0 * (1 - k**n) / (1 - k) + k**n * c - fixed), k**n * (c - fixed))  # fmt: skip
+    step.equal(
+        "4. after n cycles by k^n",
+        sp.simplify(c0 * (1 - k**n) / (1 - k) + k**n * c - fixed),
+        k**n * (c - fixed),
+    )
     step.equal("5. sensitivity to the free cycle, by the rule", sp.diff(fixed, c0), 1 / (1 - k))
 
     # 3. A steep ramp between two floors has three fixed points; the middle one repels.

@@ -18,11 +18,13 @@ from derivations.proof import Steps, derivation
         r"W = \frac{U s}{1 - U} = s \iff U = \tfrac{1}{2}, \qquad "
         r"L = S \iff m (s_m - s_h) X = w X, \qquad \frac{d\ln W}{d\ln U} = \frac{1}{1-U}"
     ),
-    assumptions=("Exponential prefills; w is the useful work of a turn, m (s_m - s_h) the repair.",),
+    assumptions=(
+        "Exponential prefills; w is the useful work of a turn, m (s_m - s_h) the repair.",
+    ),
     depends_on=("residual_service",),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    U, s, d, m, sh, w, X = sp.symbols("U s d m s_h w X", positive=True)
+    U, s, d, m, w, X = sp.symbols("U s d m w X", positive=True)
 
     # 1. The half-busy rule: an M/M/1 wait equals one service at U = 1/2.
     wait = U * s / (1 - U)
@@ -40,7 +42,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("7. total work per turn relative to useful work", (repair + w) / w, 1 + m * d / w)
 
     # 5. The code's wait at half load, many sessions: one prefill.
-    Z, N = sp.symbols("Z N", positive=True)
+    N = sp.symbols("N", positive=True)
 
     def half_busy(prefill_s, sessions):
         # Open limit: the free cycle that makes the server half busy, (C-1)/C of it seen.

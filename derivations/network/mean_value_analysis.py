@@ -88,10 +88,15 @@ def proof(step: Steps) -> Iterator[Claim]:
         yield Claim(text=f"utilization of the exact chain with {n} sessions", formula=formula * s,
                     domain=domain, implements=("capmodel.network.markov_chain:solve",),
                     code=lambda *v, chain=chain: chain(*v).prefill_utilization[0])  # fmt: skip
-        yield Claim(text=f"time at the server of the exact chain with {n} sessions", unit="s",
-                    formula=n / formula - Z - D, domain=domain, tolerance=1e-8,
-                    implements=("capmodel.network.markov_chain:solve",),
-                    code=lambda *v, chain=chain: (chain(*v).wait_s + chain(*v).prefill_s)[0])  # fmt: skip
+        yield Claim(
+            text=f"time at the server of the exact chain with {n} sessions",
+            unit="s",
+            formula=n / formula - Z - D,
+            domain=domain,
+            tolerance=1e-8,
+            implements=("capmodel.network.markov_chain:solve",),
+            code=lambda *v, chain=chain: (chain(*v).wait_s + chain(*v).prefill_s)[0],
+        )
 
         def queue_point(think, decode, service, n=n):
             return pinned_queue.pinned_queue(n, np.full(1, service), decode, think,

@@ -35,9 +35,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("1. residual of an exponential prefill is a whole one", left, P)
     residual = P * (1 + v) / 2
     step.equal("2. residual by the squared variation", residual, (P**2 * (1 + v)) / (2 * P))
-    step.equal("3. a mixture of two lengths",
-               sp.integrate(t / a, (t, 0, a)) * (1 - m) * a + sp.integrate(t / b, (t, 0, b)) * m * b,
-               ((1 - m) * a**2 + m * b**2) / 2)  # fmt: skip
+    step.equal(
+        "3. a mixture of two lengths",
+        sp.integrate(t / a, (t, 0, a)) * (1 - m) * a + sp.integrate(t / b, (t, 0, b)) * m * b,
+        ((1 - m) * a**2 + m * b**2) / 2,
+    )
 
     # 2. Wait = residual if busy + one prefill for each in the queue, and the queue is X W (Little).
     step.solves("4. wait of a first-come server", rho * residual + rho * W - W, W,
@@ -81,9 +83,15 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="wait of the fast level", unit="s", formula=wait.subs(rho, seen * root),
                 domain=domain | {C: Draw(2, 20, whole=True)}, implements=names, where=unsaturated,
                 code=lambda *args: solved(*args).wait_s[0], tolerance=1e-7)  # fmt: skip
-    yield Claim(text="utilization of the fast level", formula=root * P, domain=domain,
-                where=unsaturated, implements=names, code=lambda *args: solved(*args).prefill_utilization[0],
-                tolerance=1e-8)  # fmt: skip
+    yield Claim(
+        text="utilization of the fast level",
+        formula=root * P,
+        domain=domain,
+        where=unsaturated,
+        implements=names,
+        code=lambda *args: solved(*args).prefill_utilization[0],
+        tolerance=1e-8,
+    )
 
     # 4. Where the running limit binds, X (P + D) = L, and Little's law gives the wait.
     L, load = sp.symbols("L l", positive=True)
@@ -129,8 +137,15 @@ def proof(step: Steps) -> Iterator[Claim]:
     mix = ("capmodel.network.service_demand:ServiceDemand.mixture",)
     yield Claim(text="decode step of a mixture", formula=tau, unit="s", domain=blend,
                 implements=mix, code=lambda *v: mixed(0)(*v)[0])  # fmt: skip
-    yield Claim(text="mean prefill of a mixture", formula=(1 - m) * a + m * b, unit="s",
-                domain=blend, implements=mix, code=lambda *v: mixed(1)(*v)[0], rises=(m,))  # fmt: skip
+    yield Claim(
+        text="mean prefill of a mixture",
+        formula=(1 - m) * a + m * b,
+        unit="s",
+        domain=blend,
+        implements=mix,
+        code=lambda *v: mixed(1)(*v)[0],
+        rises=(m,),
+    )
     yield Claim(text="second moment of a mixture", formula=2 * ((1 - m) * a**2 + m * b**2),
                 unit="s^2", domain=blend, implements=mix,
                 code=lambda *v: mixed(2)(*v)[0])  # fmt: skip

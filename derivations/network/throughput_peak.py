@@ -13,11 +13,9 @@ from derivations.proof import Steps, derivation
 
 
 @derivation(
-    statement=(
-        r"X = \frac{C}{c_0 (1 + P(C)(R-1))}, \qquad X' = 0 \iff 1 + P(R-1) = C P'(C)(R-1)"
-    ),
+    statement=(r"X = \frac{C}{c_0 (1 + P(C)(R-1))}, \qquad X' = 0 \iff 1 + P(R-1) = C P'(C)(R-1)"),
     assumptions=(
-        "Two regimes: cycle c_0 while the contexts fit, R c_0 once they do not, P the chance of that.",
+        "Two regimes: cycle c_0 while the contexts fit, R c_0 with the chance P that they do not.",
         "Contexts add up to a normal sum, so P(C) = Phi((C - b)/(kappa sqrt(C))).",
     ),
     depends_on=("composition", "critical_concurrency"),
@@ -32,7 +30,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     condition = 1 + P * (R - 1) - C * sp.diff(P, C) * (R - 1)
     step.equal("1. the slope has the sign of the condition", sp.diff(X, C),
                condition / (c0 * (1 + P * (R - 1)) ** 2))  # fmt: skip
-    # 2. In elasticities: the chance of collapse may grow by (1 + P(R-1))/(P(R-1)) per cent per cent.
+    # 2. In elasticities: P may grow by (1 + P(R-1))/(P(R-1)) per cent per cent of sessions.
     weight = P * (R - 1) / (1 + P * (R - 1))
     growth = C * sp.diff(P, C) / P
     step.equal("2. elasticity of the rate", sp.simplify(sp.diff(X, C) * C / X), 1 - weight * growth)
@@ -47,15 +45,26 @@ def proof(step: Steps) -> Iterator[Claim]:
                sp.simplify(score.subs(C, edge)), -zeta)  # fmt: skip
     slope = sp.diff(chance, C)
     density = sp.exp(-(score**2) / 2) / sp.sqrt(2 * sp.pi)
-    step.equal("5. slope of the chance", slope, density * (C + b) / (2 * kappa * C ** sp.Rational(3, 2)))
-    step.limit("6. no collapse penalty, no peak", (C / (c0 * (1 + chance * (R - 1)))).subs(R, 1 + extra)
-               .subs(extra, 0), C, sp.oo, sp.oo)  # fmt: skip
+    step.equal(
+        "5. slope of the chance", slope, density * (C + b) / (2 * kappa * C ** sp.Rational(3, 2))
+    )
+    step.limit(
+        "6. no collapse penalty, no peak",
+        (C / (c0 * (1 + chance * (R - 1)))).subs(R, 1 + extra).subs(extra, 0),
+        C,
+        sp.oo,
+        sp.oo,
+    )
 
-    yield Claim(text="chance of overload at the critical concurrency",
-                formula=sp.erfc(zeta / sp.sqrt(2)) / 2, falls=(zeta,), tolerance=1e-6,
-                domain={b: Draw(5.0, 100.0), kappa: Draw(0.2, 1.2), zeta: Draw(1.0, 3.0)},
-                implements=("capmodel.network.critical:critical_concurrency",),
-                code=lambda n, k, z: _overload(critical.critical_concurrency(n, 1.0, k, score=z), n, k))  # fmt: skip
+    yield Claim(
+        text="chance of overload at the critical concurrency",
+        formula=sp.erfc(zeta / sp.sqrt(2)) / 2,
+        falls=(zeta,),
+        tolerance=1e-6,
+        domain={b: Draw(5.0, 100.0), kappa: Draw(0.2, 1.2), zeta: Draw(1.0, 3.0)},
+        implements=("capmodel.network.critical:critical_concurrency",),
+        code=lambda n, k, z: _overload(critical.critical_concurrency(n, 1.0, k, score=z), n, k),
+    )
 
 
 def _overload(sessions: float, fitting: float, variation: float) -> float:

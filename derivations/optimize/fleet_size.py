@@ -24,7 +24,9 @@ from derivations.proof import Steps, derivation
     depends_on=("critical_concurrency", "interval_bound"),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    lam, theta, X, C, mu, kappa, N, B, z = sp.symbols("lambda theta X C mu kappa N B zeta", positive=True)
+    lam, theta, X, C, mu, kappa, N, B, z = sp.symbols(
+        "lambda theta X C mu kappa N B zeta", positive=True
+    )
     M = sp.symbols("M", positive=True, integer=True)
 
     # 1. Binomial(M, 1/N) sessions on a node: mean C = M/N, variance C (1 - 1/N).
@@ -46,8 +48,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.limit("6. pooled margin per unit of load vanishes", staffed / load, load, sp.oo, 1)
     # 4. The ceiling: a demand between N-1 and N replicas' worth takes N.
     share = sp.symbols("s", positive=True)
-    step.equal("7. utilisation of N replicas at a demand of (N - s) of them", (N - share) * X / (N * X),
-               1 - share / N)  # fmt: skip
+    step.equal(
+        "7. utilisation of N replicas at a demand of (N - s) of them",
+        (N - share) * X / (N * X),
+        1 - share / N,
+    )
 
     demand = {lam: Draw(5.0, 50.0, "1/s"), theta: Draw(0.5, 1.0), X: Draw(0.05, 3.0, "1/s")}
     spare = sp.symbols("k", positive=True)
@@ -62,19 +67,31 @@ def proof(step: Steps) -> Iterator[Claim]:
                 code=lambda s: Objective(spare_replicas=s).replicas(0.5))  # fmt: skip
     # 5. Over budget exactly where N p exceeds it.
     p_, budget = sp.symbols("p b", positive=True)
-    yield Claim(text="over budget", domain=demand | {p_: Draw(5.0, 100.0, "usd/h"),
-                                                     budget: Draw(200.0, 2000.0, "usd/h")},
-                formula=sp.Heaviside(sp.ceiling(lam / (theta * X)) * p_ - budget, 0),
-                implements=("capmodel.optimize.objective:Objective.over_budget",),
-                code=lambda d, h, x, c, b: Objective(demand_requests_per_s=d, headroom=h,
-                                                     budget_usd_per_hour=b).over_budget(c, x))  # fmt: skip
+    yield Claim(
+        text="over budget",
+        domain=demand | {p_: Draw(5.0, 100.0, "usd/h"), budget: Draw(200.0, 2000.0, "usd/h")},
+        formula=sp.Heaviside(sp.ceiling(lam / (theta * X)) * p_ - budget, 0),
+        implements=("capmodel.optimize.objective:Objective.over_budget",),
+        code=lambda d, h, x, c, b: Objective(
+            demand_requests_per_s=d, headroom=h, budget_usd_per_hour=b
+        ).over_budget(c, x),
+    )
     # 6. Random assignment in the rule of thumb: kappa becomes sqrt(1 + kappa^2).
     b_ = B / mu
     half = z * sp.sqrt(1 + kappa**2) / 2
-    yield Claim(text="critical concurrency under random assignment", falls=(kappa, z, mu), rises=(B,),
-                formula=(sp.sqrt(b_ + half**2) - half) ** 2,
-                domain={B: Draw(1e6, 1e7, "tokens"), mu: Draw(5e4, 3e5, "tokens"),
-                        kappa: Draw(0.2, 1.2), z: Draw(1.0, 3.5)},
-                implements=("capmodel.network.critical:critical_concurrency",),
-                code=lambda cap, m, k, s: critical.critical_concurrency(
-                    cap, m, (1 + k * k) ** 0.5, score=s))  # fmt: skip
+    yield Claim(
+        text="critical concurrency under random assignment",
+        falls=(kappa, z, mu),
+        rises=(B,),
+        formula=(sp.sqrt(b_ + half**2) - half) ** 2,
+        domain={
+            B: Draw(1e6, 1e7, "tokens"),
+            mu: Draw(5e4, 3e5, "tokens"),
+            kappa: Draw(0.2, 1.2),
+            z: Draw(1.0, 3.5),
+        },
+        implements=("capmodel.network.critical:critical_concurrency",),
+        code=lambda cap, m, k, s: critical.critical_concurrency(
+            cap, m, (1 + k * k) ** 0.5, score=s
+        ),
+    )

@@ -15,8 +15,14 @@ from derivations.cost.tariff import PRICE, tariff
 from derivations.proof import Steps, derivation
 
 
-def scenario(prompt: float = 1e5, output: float = 400.0, prices: tuple[float, ...] = (3.0, 0.3, 15.0),
-             rule: str = "actual", ceiling: float = 0.95, **hardware: Any) -> Any:
+def scenario(
+    prompt: float = 1e5,
+    output: float = 400.0,
+    prices: tuple[float, ...] = (3.0, 0.3, 15.0),
+    rule: str = "actual",
+    ceiling: float = 0.95,
+    **hardware: Any,
+) -> Any:
     """Return as much of a scenario as an objective reads."""
     return SimpleNamespace(
         workload=SimpleNamespace(request_tokens_mean=prompt, output_tokens_mean=output,
@@ -56,8 +62,13 @@ def proof(step: Steps) -> Iterator[Claim]:
     rest = sp.symbols("r", positive=True)
     step.equal("5. a ceiling is at least its argument and less than one more",
                sp.ceiling(whole - sp.Rational(1, 3)), whole)  # fmt: skip
-    step.limit("6. cost of a request at large demand", p * (lam / (theta * X) + rest) / lam, lam, sp.oo,
-               p / (theta * X))  # fmt: skip
+    step.limit(
+        "6. cost of a request at large demand",
+        p * (lam / (theta * X) + rest) / lam,
+        lam,
+        sp.oo,
+        p / (theta * X),
+    )
     # 4. Cost over revenue is one less the margin, so least value is most margin.
     step.equal("7. cost over revenue", p / (X * hour * R), 1 - (X * hour * R - p) / (X * hour * R))
     # 5. Gap: a box of widths dp and dX is within a factor of both relative widths.
@@ -73,22 +84,38 @@ def proof(step: Steps) -> Iterator[Claim]:
                 formula=p / (hour * X * (n + o)) * million, implements=(where + "Objective.value",),
                 rises=(p,), falls=(X, n, o), code=lambda a_, x, y, z: Objective().value(
                     scenario(y, z), a_, x, 0.5))  # fmt: skip
-    yield Claim(text="objective: seconds of a request", unit="s", domain={X: single[X]},
-                formula=1 / X, implements=(where + "Objective.value",), falls=(X,),
-                code=lambda x: Objective(kind="throughput").value(scenario(), 1.0, x, 0.5))  # fmt: skip
+    yield Claim(
+        text="objective: seconds of a request",
+        unit="s",
+        domain={X: single[X]},
+        formula=1 / X,
+        implements=(where + "Objective.value",),
+        falls=(X,),
+        code=lambda x: Objective(kind="throughput").value(scenario(), 1.0, x, 0.5),
+    )
     money = single | {pi: PRICE, pc: PRICE, po: PRICE, H: Draw(0.1, 0.9)}
     earned = (pi * n * (1 - H) + pc * n * H + po * o) / million
     yield Claim(text="objective: cost over revenue", domain=money,
                 formula=p / (hour * X) / earned, implements=(where + "Objective.value",),
                 rises=(p,), falls=(X, po), code=lambda a_, x, y, z, b_, c, d, h: Objective(
                     kind="margin").value(scenario(y, z, (b_, c, d)), a_, x, h))  # fmt: skip
-    yield Claim(text="revenue of a mean request", unit="usd", formula=earned, domain=money,
-                implements=(where + "revenue_usd",), rises=(pi, po, n, o),
-                code=lambda a_, x, y, z, b_, c, d, h: objective.revenue_usd(scenario(y, z, (b_, c, d)), h))  # fmt: skip
+    yield Claim(
+        text="revenue of a mean request",
+        unit="usd",
+        formula=earned,
+        domain=money,
+        implements=(where + "revenue_usd",),
+        rises=(pi, po, n, o),
+        code=lambda a_, x, y, z, b_, c, d, h: objective.revenue_usd(scenario(y, z, (b_, c, d)), h),
+    )
     yield Claim(text="tokens of a mean request", unit="tokens", formula=n + o, rises=(n, o),
                 domain={n: single[n], o: single[o]}, implements=(where + "tokens_per_request",),
                 code=lambda y, z: objective.tokens_per_request(scenario(y, z)))  # fmt: skip
-    demand = single | {lam: Draw(5.0, 50.0, "1/s"), theta: Draw(0.5, 1.0), k: Draw(0, 3, whole=True)}
+    demand = single | {
+        lam: Draw(5.0, 50.0, "1/s"),
+        theta: Draw(0.5, 1.0),
+        k: Draw(0, 3, whole=True),
+    }
     count = sp.ceiling(lam / (theta * X)) + k
     yield Claim(text="objective: cost per million tokens under a demand", unit="usd/mtok",
                 domain=demand, formula=p * count / (hour * lam * (n + o)) * million,
@@ -104,10 +131,21 @@ def proof(step: Steps) -> Iterator[Claim]:
         return scenario(node=SimpleNamespace(total_gpus=gpus, nodes=nodes), gpu_hour_usd=price,
                         dram_gb_hour_usd=dram)  # fmt: skip
 
-    yield Claim(text="price of a replica with a tier", unit="usd/h", domain=rent,
-                formula=g * p + D * N / 10**9 * q, implements=(where + "hourly_usd",),
-                rises=(g, p, D, N, q),
-                code=lambda a_, b_, d, e, f: objective.hourly_usd(hardware(a_, b_, e, f), d))  # fmt: skip
-    yield Claim(text="part of it that the tier takes", unit="usd/h", domain=rent,
-                formula=D * N / 10**9 * q, implements=(where + "dram_usd_per_hour",), rises=(D, N, q),
-                code=lambda a_, b_, d, e, f: objective.dram_usd_per_hour(hardware(a_, b_, e, f), d))  # fmt: skip
+    yield Claim(
+        text="price of a replica with a tier",
+        unit="usd/h",
+        domain=rent,
+        formula=g * p + D * N / 10**9 * q,
+        implements=(where + "hourly_usd",),
+        rises=(g, p, D, N, q),
+        code=lambda a_, b_, d, e, f: objective.hourly_usd(hardware(a_, b_, e, f), d),
+    )
+    yield Claim(
+        text="part of it that the tier takes",
+        unit="usd/h",
+        domain=rent,
+        formula=D * N / 10**9 * q,
+        implements=(where + "dram_usd_per_hour",),
+        rises=(D, N, q),
+        code=lambda a_, b_, d, e, f: objective.dram_usd_per_hour(hardware(a_, b_, e, f), d),
+    )

@@ -30,10 +30,14 @@ def proof(step: Steps) -> Iterator[Claim]:
     # 1. Stationarity in logarithms: the two elasticities balance.
     cost = (c0 + q * B) / X
     gap = q * B / (c0 + q * B) - B * sp.diff(X, B) / X
-    step.equal("1. elasticity of the cost per request", sp.simplify(sp.diff(cost, B) * B / cost), gap)
+    step.equal(
+        "1. elasticity of the cost per request", sp.simplify(sp.diff(cost, B) * B / cost), gap
+    )
     # 2. In dollars: buy while a byte's shadow price exceeds its rent.
     shadow = cost * sp.diff(X, B)
-    step.equal("2. slope of the cost, times the rate", sp.simplify(sp.diff(cost, B) * X), q - shadow)
+    step.equal(
+        "2. slope of the cost, times the rate", sp.simplify(sp.diff(cost, B) * X), q - shadow
+    )
 
     # 3. A saturating rate X = a B/(b + B): one root, and it is a minimum.
     rate = a * B / (b + B)
@@ -68,11 +72,22 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="cost per million tokens of a saturating rate", unit="usd/mtok", domain=money,
                 formula=(c0 + per_gb * B) / (a * B / (b + B) * 3600) * 10**6, implements=names,
                 rises=(c0, q, b), falls=(a,), code=unit_cost)  # fmt: skip
-    yield Claim(text="elasticity of the cost in the memory", domain=money, tolerance=2e-5,
-                formula=per_gb * B / (c0 + per_gb * B) - b / (b + B), implements=names,
-                where=lambda x, c, r, t, h: abs(r * 1e-9 * x / (c + r * 1e-9 * x) - h / (h + x)) > 0.05,
-                code=lambda x, c, r, t, h: log_slope(lambda y: unit_cost(y, c, r, t, h), x, 1e-3))  # fmt: skip
-    yield Claim(text="at the best size the elasticities balance", formula=0 * c0 + 1,
-                domain={k: v for k, v in money.items() if k != B}, implements=names, tolerance=1e-5,
-                code=lambda c, r, t, h: 1 + log_slope(
-                    lambda y: unit_cost(y, c, r, t, h), (h * c / (r * 1e-9)) ** 0.5, 1e-3))  # fmt: skip
+    yield Claim(
+        text="elasticity of the cost in the memory",
+        domain=money,
+        tolerance=2e-5,
+        formula=per_gb * B / (c0 + per_gb * B) - b / (b + B),
+        implements=names,
+        where=lambda x, c, r, t, h: abs(r * 1e-9 * x / (c + r * 1e-9 * x) - h / (h + x)) > 0.05,
+        code=lambda x, c, r, t, h: log_slope(lambda y: unit_cost(y, c, r, t, h), x, 1e-3),
+    )
+    yield Claim(
+        text="at the best size the elasticities balance",
+        formula=0 * c0 + 1,
+        domain={k: v for k, v in money.items() if k != B},
+        implements=names,
+        tolerance=1e-5,
+        code=lambda c, r, t, h: (
+            1 + log_slope(lambda y: unit_cost(y, c, r, t, h), (h * c / (r * 1e-9)) ** 0.5, 1e-3)
+        ),
+    )

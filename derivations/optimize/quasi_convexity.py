@@ -44,7 +44,7 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 4. Cost per request c/X(C) falls along the line and is flat on the cap: quasi-convex in C.
     step.falls("7. cost falls below saturation", a / line, C)
-    # 5. Two regimes: 1/X = (1-P)/X_u + P/X_d with P logistic in C. Along C the cost per session-turn
+    # 5. Two regimes: 1/X = (1-P)/X_u + P/X_d with P logistic in C. Along C the cost per turn
     #    is convex where P is and concave past its middle.
     up, down, k, m = sp.symbols("X_u X_d k m", positive=True)
     P = 1 / (1 + sp.exp(-k * (C - m)))
@@ -61,8 +61,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     soft = sp.log(sp.exp(u) + sp.exp(v))
     quadratic = (sp.diff(soft, u, 2) * h1**2 + 2 * sp.diff(soft, u, v) * h1 * h2
                  + sp.diff(soft, v, 2) * h2**2)  # fmt: skip
-    step.equal("10. its Hessian form is a square",
-               quadratic, sp.exp(u + v) / (sp.exp(u) + sp.exp(v)) ** 2 * (h1 - h2) ** 2)  # fmt: skip
+    step.equal(
+        "10. its Hessian form is a square",
+        quadratic,
+        sp.exp(u + v) / (sp.exp(u) + sp.exp(v)) ** 2 * (h1 - h2) ** 2,
+    )
     zeta, mu, sigma, B = sp.symbols("zeta mu sigma B", positive=True)
     y = sp.symbols("q", real=True)
     budget = (mu * C + zeta * sigma * sp.sqrt(C)) / B
@@ -78,9 +81,14 @@ def proof(step: Steps) -> Iterator[Claim]:
         return sessions / flow.cycle_s[0]
 
     domain = {C: Draw(2, 60, whole=True), Z: Draw(1.0, 30.0, "s"), s: Draw(0.2, 5.0, "s")}
-    yield Claim(text="rate of the closed level without decodes", unit="1/s", domain=domain,
-                formula=sp.Min(C / (Z + s), 1 / s), implements=("capmodel.network.closed_form:solve",),
-                code=rate)  # fmt: skip
+    yield Claim(
+        text="rate of the closed level without decodes",
+        unit="1/s",
+        domain=domain,
+        formula=sp.Min(C / (Z + s), 1 / s),
+        implements=("capmodel.network.closed_form:solve",),
+        code=rate,
+    )
     yield Claim(text="second difference of the closed rate is never positive", domain=domain,
                 formula=sp.Heaviside(0 * C + 1),
                 implements=("capmodel.network.closed_form:solve",),

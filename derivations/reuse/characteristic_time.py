@@ -28,7 +28,7 @@ from derivations.reuse.occupancy import lane
 def proof(step: Steps) -> Iterator[Claim]:
     C, w, Z, T, t, B = sp.symbols("C w Z T t B", positive=True)
 
-    # 1. No service, all reusable: C U1(T) = C w E[min(z, T)]/E[z], and lanes touch C w/Z per second.
+    # 1. No service, all reusable: C U1(T) = C w E[min(z, T)]/E[z], touched at C w/Z per second.
     survival = sp.exp(-t / Z)
     limited = sp.integrate(survival, (t, 0, T))
     touched = C * w / Z
@@ -76,10 +76,17 @@ def proof(step: Steps) -> Iterator[Claim]:
         return characteristic_time.mean_field_hit_rate(law, lanes, room)
 
     names = ("capmodel.reuse.characteristic_time:mean_field_hit_rate",)
-    yield Claim(text="mean-field hit rate of exponential gaps", formula=B / (C * w), tolerance=2e-3,
-                implements=names, code=mean_field, rises=(B,), falls=(C, w),
-                where=lambda n, c, b, g: 0.05 < b / (n * c) < 0.95,
-                domain={C: sizes[C], w: sizes[w], B: sizes[B], Z: Draw(5.0, 50.0, "s")})  # fmt: skip
+    yield Claim(
+        text="mean-field hit rate of exponential gaps",
+        formula=B / (C * w),
+        tolerance=2e-3,
+        implements=names,
+        code=mean_field,
+        rises=(B,),
+        falls=(C, w),
+        where=lambda n, c, b, g: 0.05 < b / (n * c) < 0.95,
+        domain={C: sizes[C], w: sizes[w], B: sizes[B], Z: Draw(5.0, 50.0, "s")},
+    )
 
     # 6. Two gaps, one node each: between the nodes found tokens grow in proportion to capacity.
     short, long = sp.symbols("z_1 z_2", positive=True)

@@ -14,14 +14,22 @@ from derivations.proof import Steps, derivation
 from derivations.reuse.order_argument import one_node
 
 
-def replay_of(context: float, distance: float, requests: int = 40, prefix: float | None = None) -> Replay:
+def replay_of(
+    context: float, distance: float, requests: int = 40, prefix: float | None = None
+) -> Replay:
     """Return a replay in which every request finds the same stack distance."""
     ones = np.ones(requests)
     reuse = context if prefix is None else prefix
-    return Replay(input_tokens=context * ones, prefix_tokens=reuse * ones,
-                  recent_tokens=reuse * ones, distance_tokens=distance * ones,
-                  deep_distance_tokens=distance * ones, hit_tokens=0 * ones,
-                  start_s=np.arange(requests) * 2.0, finish_s=np.arange(requests) * 2.0)  # fmt: skip
+    return Replay(
+        input_tokens=context * ones,
+        prefix_tokens=reuse * ones,
+        recent_tokens=reuse * ones,
+        distance_tokens=distance * ones,
+        deep_distance_tokens=distance * ones,
+        hit_tokens=0 * ones,
+        start_s=np.arange(requests) * 2.0,
+        finish_s=np.arange(requests) * 2.0,
+    )
 
 
 @derivation(
@@ -36,7 +44,7 @@ def replay_of(context: float, distance: float, requests: int = 40, prefix: float
 )
 def proof(step: Steps) -> Iterator[Claim]:
     C, w, B, short = sp.symbols("C w B d", positive=True)
-    n = sp.symbols("n", integer=True, positive=True)
+    sp.symbols("n", integer=True, positive=True)
 
     # 1. Between two turns of mine each of the others comes once: the stack distance is (C-1) w.
     distance = (C - 1) * w
@@ -70,11 +78,15 @@ def proof(step: Steps) -> Iterator[Claim]:
     names = ("capmodel.reuse.order_argument:missing_fraction",)  # fmt: skip
     for low, high, where in ((0.3, 0.95, "too large"), (1.05, 3.0, "small enough")):
         share = sp.symbols("r", positive=True)
-        yield Claim(text=f"missing share of a loop {where} for the cache",
-                    formula=missing.subs(B, share * (C - 1) * w) if low < 1
-                    else missing.subs(B, share * C * w), implements=names,
-                    domain={C: domain[C], w: domain[w], share: Draw(low, high)},
-                    code=lambda n_, c, r, low=low: cyclic(n_, c, r * (n_ - 1 if low < 1 else n_) * c))  # fmt: skip
+        yield Claim(
+            text=f"missing share of a loop {where} for the cache",
+            formula=missing.subs(B, share * (C - 1) * w)
+            if low < 1
+            else missing.subs(B, share * C * w),
+            implements=names,
+            domain={C: domain[C], w: domain[w], share: Draw(low, high)},
+            code=lambda n_, c, r, low=low: cyclic(n_, c, r * (n_ - 1 if low < 1 else n_) * c),
+        )
     edge = sp.symbols("r", positive=True)
     yield Claim(text="missing share inside the last context", formula=1 - edge, implements=names,
                 domain={C: domain[C], w: domain[w], edge: Draw(0.05, 0.95)}, falls=(edge,),
@@ -89,6 +101,10 @@ def proof(step: Steps) -> Iterator[Claim]:
                 domain={C: domain[C], w: domain[w], edge: Draw(0.05, 0.95)},
                 code=lambda n_, c, r: replay_of(c, (n_ - 1) * c).hit_rate((n_ - 1 + r) * c),
                 tolerance=1e-8)  # fmt: skip
-    yield Claim(text="ceiling of a replay", formula=edge, domain={w: domain[w], edge: Draw(0.1, 1.0)},
-                implements=("capmodel.reuse.stack_distance:Replay.theoretical_hit_rate",),
-                code=lambda c, r: replay_of(c, 1.0, prefix=r * c).theoretical_hit_rate)  # fmt: skip
+    yield Claim(
+        text="ceiling of a replay",
+        formula=edge,
+        domain={w: domain[w], edge: Draw(0.1, 1.0)},
+        implements=("capmodel.reuse.stack_distance:Replay.theoretical_hit_rate",),
+        code=lambda c, r: replay_of(c, 1.0, prefix=r * c).theoretical_hit_rate,
+    )

@@ -1,4 +1,4 @@
-"""Average eviction time: in an open stream a token stays while a cache's worth of others arrives."""
+"""In an open stream a token stays while a cache's worth of others arrives."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from derivations.proof import Steps, derivation
 
 @derivation(
     statement=r"B = \lambda \int_0^T S(t)\,dt, \qquad H(B) = 1 - S(T)",
-    assumptions=("Independent arrivals at lambda tokens per second; S is the share not reused by t.",),
+    assumptions=(
+        "Independent arrivals at lambda tokens per second; S is the share not reused by t.",
+    ),
     depends_on=("characteristic_time",),
 )
 def proof(step: Steps) -> Iterator[Claim]:
     t, T, lam, Z, B, h = sp.symbols("t T lambda Z B h", positive=True)
-    t1, t2, s1 = sp.symbols("t_1 t_2 s_1", positive=True)
+    t1, t2 = sp.symbols("t_1 t_2", positive=True)
 
     # 1. Tokens touched in [t, t+dt] that are the most recent touch of their kind: lambda S(t) dt.
     S = 1 - h * (1 - sp.exp(-t / Z))
@@ -31,15 +33,21 @@ def proof(step: Steps) -> Iterator[Claim]:
                filled.subs(h, 1), lam * Z * (1 - sp.exp(-T / Z)))  # fmt: skip
     keep = -Z * sp.log(1 - B / (lam * Z))
     step.solves("4. its inverse", filled.subs(h, 1) - B, T, keep)
-    step.equal("5. hits are the share of the working set lambda Z", (1 - S.subs(h, 1)).subs(t, keep),
-               B / (lam * Z))  # fmt: skip
+    step.equal(
+        "5. hits are the share of the working set lambda Z",
+        (1 - S.subs(h, 1)).subs(t, keep),
+        B / (lam * Z),
+    )
 
     # 2. Observed gaps make S a staircase: two gaps t1 < t2 with shares s1 and s2 of the tokens.
     a, b, gap = sp.symbols("a b g", positive=True)
-    second, span, extra = sp.symbols("s_2 L x", positive=True)
+    span, extra = sp.symbols("L x", positive=True)
     area = t1 + (1 - a) * (t2 - t1)
-    step.equal("6. area under a staircase up to its second step",
-               sp.integrate(sp.Integer(1), (t, 0, t1)) + sp.integrate(1 - a, (t, t1, t2)), area)  # fmt: skip
+    step.equal(
+        "6. area under a staircase up to its second step",
+        sp.integrate(sp.Integer(1), (t, 0, t1)) + sp.integrate(1 - a, (t, t1, t2)),
+        area,
+    )
 
     def reuse(first, later, one, two, length, touched):
         return ReuseTimes.from_gaps(np.asarray([first, first + later]), np.asarray([one, two]),
@@ -54,10 +62,16 @@ def proof(step: Steps) -> Iterator[Claim]:
     share = sp.symbols("r", positive=True)
     names = ("capmodel.reuse.open_loop:open_loop_hit_rate",
              "capmodel.reuse.open_loop:ReuseTimes.from_gaps")  # fmt: skip
-    cases = (("under the first gap", share * first_edge, sp.Integer(0) * a, (0.1, 0.99)),
-             ("between the gaps", first_edge + share * (second_edge - first_edge), a / extra,
-              (0.01, 0.99)),
-             ("over both gaps", second_edge * (1 + share), (a + b) / extra, (0.01, 0.5)))
+    cases = (
+        ("under the first gap", share * first_edge, sp.Integer(0) * a, (0.1, 0.99)),
+        (
+            "between the gaps",
+            first_edge + share * (second_edge - first_edge),
+            a / extra,
+            (0.01, 0.99),
+        ),
+        ("over both gaps", second_edge * (1 + share), (a + b) / extra, (0.01, 0.5)),
+    )
     for where, room, hits, (low, high) in cases:
         capacity = sp.lambdify([*domain, share], room)
         yield Claim(text=f"open-loop hits with a capacity {where}", formula=hits,

@@ -26,27 +26,29 @@ from derivations.reuse.occupancy import lane
     depends_on=("occupancy", "gamma_law", "characteristic_time"),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    y, l, B, M, s, m = sp.symbols("y l B M s m", positive=True)
+    y, length, B, s, m = sp.symbols("y length B s m", positive=True)
     C, u, v = sp.symbols("C u v", positive=True)
     room = sp.symbols("r", positive=True)
 
     # 1. A token at depth y hits iff M <= B - y; adding up over depths is the clamp.
     inside = sp.integrate(sp.Integer(1), (y, 0, room))
-    step.equal("1. room for a part: that part hits (0 < B - M < l)", inside,
-               sp.Min(room, room + l))  # fmt: skip
-    whole = sp.integrate(sp.Integer(1), (y, 0, l))
-    step.equal("2. room for all: all hits (B - M > l)", whole, sp.Min(l, l + room))
+    step.equal("1. room for a part: that part hits (0 < B - M < length)", inside,
+               sp.Min(room, room + length))  # fmt: skip
+    whole = sp.integrate(sp.Integer(1), (y, 0, length))
+    step.equal("2. room for all: all hits (B - M > length)", whole, sp.Min(length, length + room))
 
-    # 2. Normal M: the integral is a difference of excesses, s (psi((B-m)/s) - psi((B-m-l)/s)).
+    # 2. Normal M: the integral is a difference of excesses, s (psi((B-m)/s) - psi((B-m-length)/s)).
     a = sp.symbols("a", real=True)
 
     def psi(q):
         return q * sp.erfc(-q / sp.sqrt(2)) / 2 + sp.exp(-(q**2) / 2) / sp.sqrt(2 * sp.pi)
 
-    slope = sp.diff(s * (psi(a / s) - psi((a - l) / s)), l)
+    slope = sp.diff(s * (psi(a / s) - psi((a - length) / s)), length)
     step.equal("3. its slope in the prefix is the chance at the far end", slope,
-               sp.erfc(-(a - l) / s / sp.sqrt(2)) / 2)  # fmt: skip
-    step.limit("4. an empty prefix hits nothing", s * (psi(a / s) - psi((a - l) / s)), l, 0, 0)
+               sp.erfc(-(a - length) / s / sp.sqrt(2)) / 2)  # fmt: skip
+    step.limit(
+        "4. an empty prefix hits nothing", s * (psi(a / s) - psi((a - length) / s)), length, 0, 0
+    )
 
     # 3. The relative spread of M vanishes with many lanes: back to the characteristic time.
     spread = sp.sqrt((C - 1) * v) / ((C - 1) * u)
@@ -63,8 +65,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     variance = (C - 1) * sp.Max(square / gap - (live / gap) ** 2, (live / gap) ** 2 / 20)
     depths = [(sp.Rational(2 * i + 1, 32)) * w for i in range(16)]
     hit = sum(cube_root_chance(mean**2 / variance, (B - d) / mean) for d in depths) / 16
-    names = ("capmodel.reuse.characteristic_time:finite_population_hit_rate",
-             "capmodel.reuse.gamma_law:gamma_cdf", "capmodel.reuse.gamma_law:gamma_shape")  # fmt: skip
+    names = (
+        "capmodel.reuse.characteristic_time:finite_population_hit_rate",
+        "capmodel.reuse.gamma_law:gamma_cdf",
+        "capmodel.reuse.gamma_law:gamma_shape",
+    )
 
     def finite(lanes, capacity, context, gap_s, live_s, square_s):
         law = lane(gap_s=gap_s, context=context, prefix=context, live_token_s=live_s,
@@ -83,11 +88,22 @@ def proof(step: Steps) -> Iterator[Claim]:
     k, x = sp.symbols("k x", positive=True)
     heavy = 1 - cube_root_chance(k + 1, x * k / (k + 1) / m)
     over = m * heavy - x * (1 - cube_root_chance(k, x / m))
-    yield Claim(text="gamma excess above a line", unit="tokens", tolerance=3e-4,
-                implements=("capmodel.reuse.gamma_law:gamma_excess",), formula=over,
-                domain={x: Draw(5e4, 2e5, "tokens"), m: Draw(1e5, 3e5, "tokens"), k: Draw(0.8, 20.0)},
-                code=lane_gamma.gamma_excess, falls=(x,), rises=(m,))  # fmt: skip
-    yield Claim(text="gamma excess below nothing is the mean and the gap", unit="tokens",
-                implements=("capmodel.reuse.gamma_law:gamma_excess",), formula=m + x,
-                domain={x: Draw(5e4, 2e5, "tokens"), m: Draw(1e5, 3e5, "tokens"), k: Draw(0.8, 20.0)},
-                code=lambda a_, b_, c_: lane_gamma.gamma_excess(-a_, b_, c_))  # fmt: skip
+    yield Claim(
+        text="gamma excess above a line",
+        unit="tokens",
+        tolerance=3e-4,
+        implements=("capmodel.reuse.gamma_law:gamma_excess",),
+        formula=over,
+        domain={x: Draw(5e4, 2e5, "tokens"), m: Draw(1e5, 3e5, "tokens"), k: Draw(0.8, 20.0)},
+        code=lane_gamma.gamma_excess,
+        falls=(x,),
+        rises=(m,),
+    )
+    yield Claim(
+        text="gamma excess below nothing is the mean and the gap",
+        unit="tokens",
+        implements=("capmodel.reuse.gamma_law:gamma_excess",),
+        formula=m + x,
+        domain={x: Draw(5e4, 2e5, "tokens"), m: Draw(1e5, 3e5, "tokens"), k: Draw(0.8, 20.0)},
+        code=lambda a_, b_, c_: lane_gamma.gamma_excess(-a_, b_, c_),
+    )

@@ -17,9 +17,7 @@ from derivations.proof import Steps, derivation
         r"\frac{\varepsilon c}{Z} = 1 - \frac{B/Y - \alpha}{1 - \alpha}, \quad "
         r"\varepsilon = 1 - \frac{B}{Y},\; \alpha = 1 - \frac{Z}{c}"
     ),
-    assumptions=(
-        "Many sessions, so the untouched mass equals its mean; exponential think times.",
-    ),
+    assumptions=("Many sessions, so the untouched mass equals its mean; exponential think times.",),
     depends_on=("order_argument",),
 )
 def proof(step: Steps) -> Iterator[Claim]:

@@ -52,10 +52,10 @@ def lane(
     ),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    w, l, s, z, x, Z, t, g = sp.symbols("w l s z x Z t g", positive=True)
+    w, length, s, z, x, Z, t, g = sp.symbols("w length s z x Z t g", positive=True)
 
     # 1. Little: tokens present = (tokens times seconds that each turn contributes) / cycle.
-    running, idle, dead = w * s, l * sp.Min(z, x), (w - l) * x
+    running, idle, dead = w * s, length * sp.Min(z, x), (w - length) * x
     mean = (running + idle + dead) / (s + Z)
     step.equal("1. a window of no length sees only what runs", mean.subs(x, 0), w * s / (s + Z))
 

@@ -92,11 +92,13 @@ def proof(step: Steps) -> Iterator[Claim]:
     share = sp.symbols("q", positive=True)
     trials = 6
     for hits in (0, 2, 6):
-        yield Claim(text=f"chance that {hits} of {trials} are untouched",
-                    implements=("capmodel.reuse.order_argument:binomial_pmf",),
-                    formula=sp.binomial(trials, hits) * share**hits * (1 - share) ** (trials - hits),
-                    domain={share: Draw(0.05, 0.95)},
-                    code=lambda v, h=hits: order_argument.binomial_pmf(trials, np.asarray([v]))[h, 0])  # fmt: skip
+        yield Claim(
+            text=f"chance that {hits} of {trials} are untouched",
+            implements=("capmodel.reuse.order_argument:binomial_pmf",),
+            formula=sp.binomial(trials, hits) * share**hits * (1 - share) ** (trials - hits),
+            domain={share: Draw(0.05, 0.95)},
+            code=lambda v, h=hits: order_argument.binomial_pmf(trials, np.asarray([v]))[h, 0],
+        )
 
     # -- the whole formula, term by term, for three sessions and for thirty
     B, cv, ended, absence, left = sp.symbols("B k e z x", positive=True)
@@ -134,14 +136,26 @@ def proof(step: Steps) -> Iterator[Claim]:
     for held, chance in ((1, 2 * qq * (1 - qq)), (2, qq**2)):
         spread = held * (1 - sp.Rational(held, 3)) * (cv * other) ** 2 * 3 / 2
         value += chance * partial(surplus, own_, held * other, spread)
-    yield Claim(text="missing share of three sessions", implements=MISSING, formula=value,
-                domain=domain, code=lambda *v: missing(3, *v), falls=(B,), rises=(cycle,))  # fmt: skip
+    yield Claim(
+        text="missing share of three sessions",
+        implements=MISSING,
+        formula=value,
+        domain=domain,
+        code=lambda *v: missing(3, *v),
+        falls=(B,),
+        rises=(cycle,),
+    )
     blunt = (1 - qq) ** 2
     for held, chance in ((1, 2 * qq * (1 - qq)), (2, qq**2)):
         spread = held * (1 - sp.Rational(held, 3)) * (cv * other) ** 2 * 3 / 2
         blunt += chance * cube_root_chance((held * other) ** 2 / spread, surplus / (held * other))
-    yield Claim(text="missing share of three sessions with recurrent state", implements=MISSING,
-                formula=blunt, domain=domain, code=lambda *v: missing(3, *v, whole=True))  # fmt: skip
+    yield Claim(
+        text="missing share of three sessions with recurrent state",
+        implements=MISSING,
+        formula=blunt,
+        domain=domain,
+        code=lambda *v: missing(3, *v, whole=True),
+    )
 
     sessions = 30
     qq, surplus, own_, other = others(sessions)
@@ -172,7 +186,8 @@ def proof(step: Steps) -> Iterator[Claim]:
         nodes = order_argument.think_nodes(law_, points=10)
         if kind == "level":
             return LognormalMixture(weights=(1.0,), medians=(median,), sigmas=(width,)).survival(
-                nodes.z_s[:10])[2]
+                nodes.z_s[:10]
+            )[2]
         if kind == "total":
             return nodes.weights.sum()
         if kind == "share":
@@ -180,10 +195,20 @@ def proof(step: Steps) -> Iterator[Claim]:
         return nodes.excess_s[3] / law_.excess(nodes.z_s[3:4])[0]
 
     names = ("capmodel.reuse.order_argument:think_nodes",)
-    yield Claim(text="a think node is the midpoint of its share", domain=laws, implements=names,
-                formula=sp.Rational(75, 100) + 0 * m, code=lambda *v: quadrature(*v, "level"))  # fmt: skip
-    yield Claim(text="nodes of a part share its weight", domain=laws, implements=names,
-                formula=sp.Rational(4, 100) + 0 * m, code=lambda *v: quadrature(*v, "share"))  # fmt: skip
+    yield Claim(
+        text="a think node is the midpoint of its share",
+        domain=laws,
+        implements=names,
+        formula=sp.Rational(75, 100) + 0 * m,
+        code=lambda *v: quadrature(*v, "level"),
+    )
+    yield Claim(
+        text="nodes of a part share its weight",
+        domain=laws,
+        implements=names,
+        formula=sp.Rational(4, 100) + 0 * m,
+        code=lambda *v: quadrature(*v, "share"),
+    )
     yield Claim(text="a constant part is one node", domain=laws, implements=names, unit="s",
                 formula=2 * m * sp.Rational(6, 10),
                 code=lambda a_, b_: order_argument.think_nodes(
@@ -191,5 +216,10 @@ def proof(step: Steps) -> Iterator[Claim]:
                     points=10).z_s[10:] @ np.asarray([0.6]))  # fmt: skip
     yield Claim(text="think nodes have weights that sum to one", formula=sp.Integer(1) + 0 * m,
                 domain=laws, implements=names, code=lambda *v: quadrature(*v, "total"))  # fmt: skip
-    yield Claim(text="think nodes carry the law's own excess", formula=sp.Integer(1) + 0 * m,
-                domain=laws, implements=names, code=lambda *v: quadrature(*v, "excess"))  # fmt: skip
+    yield Claim(
+        text="think nodes carry the law's own excess",
+        formula=sp.Integer(1) + 0 * m,
+        domain=laws,
+        implements=names,
+        code=lambda *v: quadrature(*v, "excess"),
+    )

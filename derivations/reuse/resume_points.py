@@ -1,10 +1,9 @@
-"""Resume points every k tokens lose half a step of each prefix, and states take room of their own."""
+"""Resume points every k tokens lose half a step of each prefix, and states take room."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import math
+from collections.abc import Iterator
 
 import sympy as sp
 
@@ -19,10 +18,12 @@ from derivations.reuse.occupancy import lane
         r"E\bigl[k\lfloor l/k \rfloor\bigr] = E[l] - \tfrac{k}{2}, \qquad "
         r"B_{eff} = B\,\frac{E[w]}{E[w] + s}, \qquad H = \frac{H_p w_p + \min(S, B)}{w_p + S}"
     ),
-    assumptions=("Prefixes are spread evenly over a step; every retained context holds one state.",),
+    assumptions=(
+        "Prefixes are spread evenly over a step; every retained context holds one state.",
+    ),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    k, n, l, w, s, B, S, H = sp.symbols("k n l w s B S H", positive=True)
+    k, length, w, s, B, S, H = sp.symbols("k length w s B S H", positive=True)
     b = sp.symbols("b", integer=True, positive=True)
     i = sp.symbols("i", integer=True)
 
@@ -43,28 +44,51 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.limit("6. the floor in a thrash is the shared head", whole, H, 0, S / (w + S))
     step.equal("7. all private hits hit all", whole.subs(H, 1), 1)
 
-    tokens = {w: Draw(1e5, 3e5, "tokens"), l: Draw(5e4, 9e4, "tokens"), k: Draw(64.0, 4e3, "tokens")}
-    yield Claim(text="ceiling with resume points", formula=(l - k / 2) / w, domain=tokens,
-                implements=("capmodel.reuse.granularity:checkpoint_hit_rate",), rises=(l,),
+    tokens = {
+        w: Draw(1e5, 3e5, "tokens"),
+        length: Draw(5e4, 9e4, "tokens"),
+        k: Draw(64.0, 4e3, "tokens"),
+    }
+    yield Claim(text="ceiling with resume points", formula=(length - k / 2) / w, domain=tokens,
+                implements=("capmodel.reuse.granularity:checkpoint_hit_rate",), rises=(length,),
                 falls=(w, k), code=lambda c, p, e: granularity.checkpoint_hit_rate(
                     lane(gap_s=5.0, context=c, prefix=p), e),
-                limits=(Limit(k, math.inf, l / w),))  # fmt: skip
-    whole_blocks = {w: tokens[w], l: tokens[l], b: Draw(2, 512, whole=True)}
-    yield Claim(text="hits lost to whole blocks", formula=(b - 1) / (2 * w),
-                domain=whole_blocks | {w: Draw(1e5, 3e5)}, rises=(b,), falls=(w,),
-                implements=("capmodel.reuse.granularity:block_loss",),
-                code=lambda c, p, e: granularity.block_loss(lane(gap_s=5.0, context=c, prefix=p), e))  # fmt: skip
-    yield Claim(text="room beside states", formula=room, unit="tokens", rises=(B, w), falls=(s,),
-                implements=("capmodel.reuse.granularity:state_room",),
-                domain={B: Draw(1e6, 9e6, "tokens"), w: tokens[w], s: Draw(1e3, 9e4, "tokens")},
-                code=lambda c, p, e: granularity.state_room(c, lane(gap_s=5.0, context=p, prefix=p), e))  # fmt: skip
+                limits=(Limit(k, math.inf, length / w),))  # fmt: skip
+    whole_blocks = {w: tokens[w], length: tokens[length], b: Draw(2, 512, whole=True)}
+    yield Claim(
+        text="hits lost to whole blocks",
+        formula=(b - 1) / (2 * w),
+        domain=whole_blocks | {w: Draw(1e5, 3e5)},
+        rises=(b,),
+        falls=(w,),
+        implements=("capmodel.reuse.granularity:block_loss",),
+        code=lambda c, p, e: granularity.block_loss(lane(gap_s=5.0, context=c, prefix=p), e),
+    )
+    yield Claim(
+        text="room beside states",
+        formula=room,
+        unit="tokens",
+        rises=(B, w),
+        falls=(s,),
+        implements=("capmodel.reuse.granularity:state_room",),
+        domain={B: Draw(1e6, 9e6, "tokens"), w: tokens[w], s: Draw(1e3, 9e4, "tokens")},
+        code=lambda c, p, e: granularity.state_room(c, lane(gap_s=5.0, context=p, prefix=p), e),
+    )
     yield Claim(text="hit rate with a shared prefix", rises=(H, S), limits=(Limit(H, 1.0, 1),),
                 formula=(H * w + S) / (w + S),
                 implements=("capmodel.reuse.granularity:with_shared_prefix",),
                 domain={H: Draw(0.1, 0.9), w: tokens[w], S: Draw(1e3, 2e4, "tokens")},
                 code=lambda h, c, p: granularity.with_shared_prefix(h, c, p, 1e7))  # fmt: skip
-    yield Claim(text="a cache under the shared prefix holds a part of it", rises=(B,),
-                formula=(H * w + B) / (w + S),
-                implements=("capmodel.reuse.granularity:with_shared_prefix",),
-                domain={H: Draw(0.1, 0.9), w: tokens[w], S: Draw(1e4, 2e4, "tokens"),
-                        B: Draw(1e3, 9e3, "tokens")}, code=granularity.with_shared_prefix)  # fmt: skip
+    yield Claim(
+        text="a cache under the shared prefix holds a part of it",
+        rises=(B,),
+        formula=(H * w + B) / (w + S),
+        implements=("capmodel.reuse.granularity:with_shared_prefix",),
+        domain={
+            H: Draw(0.1, 0.9),
+            w: tokens[w],
+            S: Draw(1e4, 2e4, "tokens"),
+            B: Draw(1e3, 9e3, "tokens"),
+        },
+        code=granularity.with_shared_prefix,
+    )

@@ -22,7 +22,7 @@ from derivations.proof import Steps, derivation
     depends_on=("fluid_miss",),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    z, c, e, r, a, b, p = sp.symbols("z c epsilon r a b p", positive=True)
+    z, c, r, a, b, p = sp.symbols("z c r a b p", positive=True)
     tail, excess, density = (sp.Function(name)(z) for name in ("F", "G", "f"))
 
     # 1. d/dz of the edge condition G(z)/c = e at fixed e gives dz/dc = G/(c G') = -G/(c F).
@@ -35,7 +35,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                (density / tail) * (excess / tail))  # fmt: skip
 
     def elasticity(survival):
-        residual = sp.integrate(survival, (z, z, sp.oo)) if False else None
+        sp.integrate(survival, (z, z, sp.oo)) if False else None
         life = sp.integrate(survival.subs(z, r), (r, z, sp.oo))
         return sp.simplify(-sp.diff(survival, z) / survival * life / survival)
 
@@ -71,7 +71,8 @@ def proof(step: Steps) -> Iterator[Claim]:
         law = LognormalMixture(weights=(1.0,), medians=(median,), sigmas=(width,))
         tail_at = law.survival([edge])[0]
         density_at = np.exp(-0.5 * (np.log(edge / median) / width) ** 2) / (
-            edge * width * np.sqrt(2 * np.pi))
+            edge * width * np.sqrt(2 * np.pi)
+        )
         return density_at / tail_at * law.excess([edge])[0] / tail_at
 
     yield Claim(text="elasticity of lognormal gaps", formula=hazard * life, tolerance=1e-8,

@@ -47,8 +47,11 @@ def proof(step: Steps) -> Iterator[Claim]:
     fluid = sp.integrate(1 / w, (depth, 0, B1)) + sp.integrate(1 / w, (depth, B1, B1 + B2))
     step.equal("3. the tiers of a victim cache follow each other", fluid, (B1 + B2) / w)
     for name, larger in (("tier", {B2: B1 + more}), ("HBM", {B1: B2 + more})):
-        step.equal(f"4. with the larger {name}, inclusion costs the smaller one",
-                   (B1 + B2 - sp.Max(B1, B2)).subs(larger), sp.Min(B1, B2).subs(larger))  # fmt: skip
+        step.equal(
+            f"4. with the larger {name}, inclusion costs the smaller one",
+            (B1 + B2 - sp.Max(B1, B2)).subs(larger),
+            sp.Min(B1, B2).subs(larger),
+        )
 
     room = {B1: Draw(1e6, 4e6, "tokens"), B2: Draw(5e5, 2e7, "tokens")}
     reach = ("capmodel.reuse.tiers:reachable_tokens",)
@@ -68,8 +71,14 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     names = ("capmodel.reuse.tiers:tiered_hit_rate",)
     for policy, total in (("inclusive", sp.Max(B1, B2)), ("exclusive", B1 + B2)):
-        yield Claim(text=f"hits in HBM before an {policy} tier", formula=H(B1), domain=sets,
-                    implements=names, code=lambda *v, p=policy: split(*v, p).hbm, rises=(B1,))  # fmt: skip
+        yield Claim(
+            text=f"hits in HBM before an {policy} tier",
+            formula=H(B1),
+            domain=sets,
+            implements=names,
+            code=lambda *v, p=policy: split(*v, p).hbm,
+            rises=(B1,),
+        )
         yield Claim(text=f"hits in an {policy} tier", formula=H(total) - H(B1), domain=sets,
                     implements=names, code=lambda *v, p=policy: split(*v, p).offload)  # fmt: skip
         yield Claim(text=f"hits with an {policy} tier", formula=H(total), domain=sets, falls=(w,),

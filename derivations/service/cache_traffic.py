@@ -71,27 +71,52 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     entry = 2 * heads * d * e
     for part, value in (("per_context", entry / c), ("written_per_token", entry)):
-        yield Claim(text=f"grouped-query {part} bytes", formula=value, domain=gqa,
-                    implements=TRAFFIC, rises=(d, e), code=lambda *v, p=part: getattr(grouped(*v), p))  # fmt: skip
+        yield Claim(
+            text=f"grouped-query {part} bytes",
+            formula=value,
+            domain=gqa,
+            implements=TRAFFIC,
+            rises=(d, e),
+            code=lambda *v, p=part: getattr(grouped(*v), p),
+        )
     window, top, ih, idim = sp.symbols("w k h_i d_i", positive=True)
     for part, value in (("per_sequence", entry * window), ("written_per_token", entry)):
-        yield Claim(text=f"windowed {part} bytes", formula=value, implements=TRAFFIC,
-                    domain=gqa | {window: Draw(128, 4096, whole=True)},
-                    code=lambda *v, p=part: getattr(grouped(*v[:5], window_tokens=v[5]), p))  # fmt: skip
+        yield Claim(
+            text=f"windowed {part} bytes",
+            formula=value,
+            implements=TRAFFIC,
+            domain=gqa | {window: Draw(128, 4096, whole=True)},
+            code=lambda *v, p=part: getattr(grouped(*v[:5], window_tokens=v[5]), p),
+        )
     index = {ih: Draw(4, 64, whole=True), idim: WIDE, top: Draw(256, 4096, whole=True)}
 
     def indexer(h, w, k, shared=False):
         return SparseIndexer(heads=h, head_dim=w, top_k=k, shared=shared)
 
-    for part, value in (("per_context", idim * e / c), ("per_sequence", entry * top / c),
-                        ("written_per_token", entry + idim * e)):
-        yield Claim(text=f"indexed grouped-query {part} bytes", formula=value, implements=TRAFFIC,
-                    domain=gqa | index,
-                    code=lambda *v, p=part: getattr(grouped(*v[:5], indexer=indexer(*v[5:])), p))  # fmt: skip
+    for part, value in (
+        ("per_context", idim * e / c),
+        ("per_sequence", entry * top / c),
+        ("written_per_token", entry + idim * e),
+    ):
+        yield Claim(
+            text=f"indexed grouped-query {part} bytes",
+            formula=value,
+            implements=TRAFFIC,
+            domain=gqa | index,
+            code=lambda *v, p=part: getattr(grouped(*v[:5], indexer=indexer(*v[5:])), p),
+        )
 
     dn, dv = sp.symbols("d_n d_v", positive=True)
-    mla = {q: HEADS, r: Draw(256, 512, whole=True), dn: WIDE, dr: Draw(16, 64, whole=True),
-           dv: WIDE, t: RANKS, c: RANKS, e: element}
+    mla = {
+        q: HEADS,
+        r: Draw(256, 512, whole=True),
+        dn: WIDE,
+        dr: Draw(16, 64, whole=True),
+        dv: WIDE,
+        t: RANKS,
+        c: RANKS,
+        e: element,
+    }
 
     def latent_mixer(heads_, rank, nope, rope, value, ranks, context, size, **more):
         return bytes_moved.cache_traffic(
@@ -100,41 +125,83 @@ def proof(step: Steps) -> Iterator[Claim]:
             tp=ranks, dcp=context, element_bytes=size)  # fmt: skip
 
     act = bytes_moved.ACTIVATION_BYTES
-    for part, value in (("per_context", latent / c), ("written_per_token", latent),
-                        ("expanded_per_context", 2 * q / t * (dn + dr + dv) * act)):
+    for part, value in (
+        ("per_context", latent / c),
+        ("written_per_token", latent),
+        ("expanded_per_context", 2 * q / t * (dn + dr + dv) * act),
+    ):
         yield Claim(text=f"latent {part} bytes", formula=value, domain=mla, implements=TRAFFIC,
                     code=lambda *v, p=part: getattr(latent_mixer(*v), p))  # fmt: skip
     key = idim + bytes_moved.INDEX_SCALE_BYTES
-    for part, value in (("per_context", key / c), ("per_sequence", latent * top / c),
-                        ("written_per_token", latent + key)):
+    for part, value in (
+        ("per_context", key / c),
+        ("per_sequence", latent * top / c),
+        ("written_per_token", latent + key),
+    ):
         yield Claim(text=f"indexed latent {part} bytes", formula=value, domain=mla | index,
                     implements=TRAFFIC, code=lambda *v, p=part: getattr(
                         latent_mixer(*v[:8], indexer=indexer(*v[8:])), p))  # fmt: skip
     for text, domain, code in (
-        ("latent", mla | index, lambda *v: latent_mixer(*v[:8], indexer=indexer(*v[8:], shared=True))),
-        ("grouped-query", gqa | index, lambda *v: grouped(*v[:5], indexer=indexer(*v[5:], shared=True))),
+        (
+            "latent",
+            mla | index,
+            lambda *v: latent_mixer(*v[:8], indexer=indexer(*v[8:], shared=True)),
+        ),
+        (
+            "grouped-query",
+            gqa | index,
+            lambda *v: grouped(*v[:5], indexer=indexer(*v[5:], shared=True)),
+        ),
     ):
         yield Claim(text=f"a shared index reads nothing ({text})", formula=0 * e, domain=domain,
                     implements=TRAFFIC, code=lambda *v, f=code: f(*v).per_context)  # fmt: skip
 
     m = sp.symbols("m", positive=True)
-    squeezed = {d: WIDE, window: Draw(64, 512, whole=True), m: Draw(2, 128, whole=True), t: RANKS,
-                c: RANKS, e: element}
+    squeezed = {
+        d: WIDE,
+        window: Draw(64, 512, whole=True),
+        m: Draw(2, 128, whole=True),
+        t: RANKS,
+        c: RANKS,
+        e: element,
+    }
 
     def compressed(b, w, ratio, ranks, context, size, **more):
         return bytes_moved.cache_traffic(
-            CompressedAttention(query_heads=64, head_dim=b, rope_head_dim=64, q_lora_rank=1024,
-                                output_groups=8, output_lora_rank=1024, window_tokens=w, ratio=ratio,
-                                **more), tp=ranks, dcp=context, element_bytes=size)  # fmt: skip
+            CompressedAttention(
+                query_heads=64,
+                head_dim=b,
+                rope_head_dim=64,
+                q_lora_rank=1024,
+                output_groups=8,
+                output_lora_rank=1024,
+                window_tokens=w,
+                ratio=ratio,
+                **more,
+            ),
+            tp=ranks,
+            dcp=context,
+            element_bytes=size,
+        )
 
     vector = d * e
-    for part, value in (("per_context", vector / m / c), ("per_sequence", vector * window),
-                        ("written_per_token", vector + vector / m)):
-        yield Claim(text=f"compressed {part} bytes", formula=value, domain=squeezed,
-                    implements=TRAFFIC, code=lambda *v, p=part: getattr(compressed(*v), p))  # fmt: skip
-    for part, value in (("per_context", key / m / c),
-                        ("per_sequence", vector * (window + top / c)),
-                        ("written_per_token", vector + vector / m + key / m)):
+    for part, value in (
+        ("per_context", vector / m / c),
+        ("per_sequence", vector * window),
+        ("written_per_token", vector + vector / m),
+    ):
+        yield Claim(
+            text=f"compressed {part} bytes",
+            formula=value,
+            domain=squeezed,
+            implements=TRAFFIC,
+            code=lambda *v, p=part: getattr(compressed(*v), p),
+        )
+    for part, value in (
+        ("per_context", key / m / c),
+        ("per_sequence", vector * (window + top / c)),
+        ("written_per_token", vector + vector / m + key / m),
+    ):
         yield Claim(text=f"indexed compressed {part} bytes", formula=value, domain=squeezed | index,
                     implements=TRAFFIC, code=lambda *v, p=part: getattr(
                         compressed(*v[:6], indexer=indexer(*v[6:])), p))  # fmt: skip
@@ -148,28 +215,62 @@ def proof(step: Steps) -> Iterator[Claim]:
     conv = Draw(2, 4, whole=True)
     state_bytes = Draw(2, 4, whole=True)
     recurrent = (
-        ("kimi delta", 2 * (h * d**2 * s + 3 * h * d * (kernel - 1) * act) / t,
-         {h: HEADS, d: WIDE, kernel: conv},
-         lambda a, b, k: KimiDeltaAttention(heads=a, head_dim=b, conv_kernel=k, full_rank_gate=True)),
-        ("gated delta", 2 * (h * dv * dk * s + (2 * n * dk + h * dv) * (kernel - 1) * act) / t,
-         {n: HEADS, dk: WIDE, h: HEADS, dv: WIDE, kernel: conv},
-         lambda a, b, c_, w, k: GatedDeltaNet(key_heads=a, key_head_dim=b, value_heads=c_,
-                                              value_head_dim=w, conv_kernel=k)),
-        ("mamba-2", 2 * (h * d * N * s + (h * d + 2 * G * N) * (kernel - 1) * act) / t,
-         {h: HEADS, d: WIDE, G: Draw(1, 8, whole=True), N: WIDE, kernel: conv},
-         lambda a, b, g_, w, k: Mamba2(heads=a, head_dim=b, groups=g_, state_size=w, conv_kernel=k)),
-        ("lightning", 2 * h * d**2 * s / t, {h: HEADS, d: WIDE},
-         lambda a, b: LightningAttention(heads=a, head_dim=b)),
+        (
+            "kimi delta",
+            2 * (h * d**2 * s + 3 * h * d * (kernel - 1) * act) / t,
+            {h: HEADS, d: WIDE, kernel: conv},
+            lambda a, b, k: KimiDeltaAttention(
+                heads=a, head_dim=b, conv_kernel=k, full_rank_gate=True
+            ),
+        ),
+        (
+            "gated delta",
+            2 * (h * dv * dk * s + (2 * n * dk + h * dv) * (kernel - 1) * act) / t,
+            {n: HEADS, dk: WIDE, h: HEADS, dv: WIDE, kernel: conv},
+            lambda a, b, c_, w, k: GatedDeltaNet(
+                key_heads=a, key_head_dim=b, value_heads=c_, value_head_dim=w, conv_kernel=k
+            ),
+        ),
+        (
+            "mamba-2",
+            2 * (h * d * N * s + (h * d + 2 * G * N) * (kernel - 1) * act) / t,
+            {h: HEADS, d: WIDE, G: Draw(1, 8, whole=True), N: WIDE, kernel: conv},
+            lambda a, b, g_, w, k: Mamba2(
+                heads=a, head_dim=b, groups=g_, state_size=w, conv_kernel=k
+            ),
+        ),
+        (
+            "lightning",
+            2 * h * d**2 * s / t,
+            {h: HEADS, d: WIDE},
+            lambda a, b: LightningAttention(heads=a, head_dim=b),
+        ),
     )
     for name, value, dims, mixer in recurrent:
-        yield Claim(text=f"{name} state bytes", formula=value, implements=TRAFFIC, rises=(s, h),
-                    domain=dims | {t: RANKS, s: state_bytes}, falls=(t,),
-                    code=lambda *v, mk=mixer: bytes_moved.cache_traffic(
-                        mk(*v[:-2]), tp=v[-2], dcp=1, element_bytes=1.0, state_bytes=v[-1]).per_sequence)  # fmt: skip
-    yield Claim(text="states are kept in four bytes unless said otherwise", formula=8 * h * d**2,
-                domain={h: HEADS, d: WIDE}, implements=TRAFFIC,
-                code=lambda a, b: bytes_moved.cache_traffic(
-                    LightningAttention(heads=a, head_dim=b), tp=1, dcp=1, element_bytes=1.0).per_sequence)  # fmt: skip
+        yield Claim(
+            text=f"{name} state bytes",
+            formula=value,
+            implements=TRAFFIC,
+            rises=(s, h),
+            domain=dims | {t: RANKS, s: state_bytes},
+            falls=(t,),
+            code=lambda *v, mk=mixer: (
+                bytes_moved.cache_traffic(
+                    mk(*v[:-2]), tp=v[-2], dcp=1, element_bytes=1.0, state_bytes=v[-1]
+                ).per_sequence
+            ),
+        )
+    yield Claim(
+        text="states are kept in four bytes unless said otherwise",
+        formula=8 * h * d**2,
+        domain={h: HEADS, d: WIDE},
+        implements=TRAFFIC,
+        code=lambda a, b: (
+            bytes_moved.cache_traffic(
+                LightningAttention(heads=a, head_dim=b), tp=1, dcp=1, element_bytes=1.0
+            ).per_sequence
+        ),
+    )
 
     # 6. Activations: passes over the residual stream per block, and over the k copies of a token.
     H, k, R, a1, a2, small = sp.symbols("H k R a_1 a_2 l", positive=True)
@@ -183,8 +284,13 @@ def proof(step: Steps) -> Iterator[Claim]:
             LayerGroup(count=1, mixer=mixer if both else None, feed_forward=block), width,
             expert_ranks=ranks, norm_passes=norms, permute_passes=copies)  # fmt: skip
 
-    layer = {H: Draw(1024, 8192, whole=True), k: Draw(2, 16, whole=True), R: RANKS,
-             a1: Draw(2.0, 9.0), a2: Draw(2.0, 9.0)}
+    layer = {
+        H: Draw(1024, 8192, whole=True),
+        k: Draw(2, 16, whole=True),
+        R: RANKS,
+        a1: Draw(2.0, 9.0),
+        a2: Draw(2.0, 9.0),
+    }
     name = ("capmodel.service.bytes_moved:activation_traffic",)
     yield Claim(text="activations of a routed layer", implements=name, domain=layer, falls=(R,),
                 formula=(2 * a1 * H + a2 * k / R * H) * act, rises=(H, k, a1, a2),
@@ -192,5 +298,10 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="activations of a latent routed layer", implements=name,
                 formula=(2 * a1 * H + a2 * k / R * small) * act,
                 domain=layer | {small: Draw(256, 1024, whole=True)}, code=traffic)  # fmt: skip
-    yield Claim(text="activations of a dense block alone", implements=name, formula=a1 * H * act,
-                domain=layer, code=lambda *v: traffic(*v, None, routed=False, both=False))  # fmt: skip
+    yield Claim(
+        text="activations of a dense block alone",
+        implements=name,
+        formula=a1 * H * act,
+        domain=layer,
+        code=lambda *v: traffic(*v, None, routed=False, both=False),
+    )

@@ -69,29 +69,51 @@ def proof(step: Steps) -> Iterator[Claim]:
     def law(params, flop, pair, overhead, budget):
         return dense_law(params, 0.0, flop, 1e30, pair, 0.0, overhead, budget)
 
-    names = ("capmodel.service.prefill:prefill_s", "capmodel.service.prefill:chunk_budget_tokens")  # fmt: skip
+    names = ("capmodel.service.prefill:prefill_s", "capmodel.service.prefill:chunk_budget_tokens")
     yield Claim(text="prefill of a chunked prompt", formula=seconds, unit="s", domain=domain,
                 implements=names, rises=(P, a, p, t0), falls=(F,),
                 code=lambda q, f, k, o, new, start, b: prefill.prefill_s(
                     law(q, f, k, o, b), new, start))  # fmt: skip
-    j, v, c = sp.symbols("j v c", positive=True)
-    beside = {u1: Draw(3e3, 9e4), p: Draw(0.0, 2e5), j: Draw(5, 60, whole=True),
-              v: Draw(1, 4, whole=True), m: Draw(512, 8192, whole=True)}
+    j, v = sp.symbols("j v", positive=True)
+    beside = {
+        u1: Draw(3e3, 9e4),
+        p: Draw(0.0, 2e5),
+        j: Draw(5, 60, whole=True),
+        v: Draw(1, 4, whole=True),
+        m: Draw(512, 8192, whole=True),
+    }
     # Beside j decodes each verifying v tokens a step has room for m - v j.
-    yield Claim(text="room beside decodes", formula=m - v * j, implements=("capmodel.service.prefill:chunk_budget_tokens",), rises=(m,),
-                domain={j: beside[j], v: beside[v], m: beside[m]}, falls=(j, v),
-                code=lambda seq, ver, b: prefill.chunk_budget_tokens(StepLaw(
-                    terms=(), verify_tokens=ver, max_batched_tokens=b), seq))  # fmt: skip
+    yield Claim(
+        text="room beside decodes",
+        formula=m - v * j,
+        implements=("capmodel.service.prefill:chunk_budget_tokens",),
+        rises=(m,),
+        domain={j: beside[j], v: beside[v], m: beside[m]},
+        falls=(j, v),
+        code=lambda seq, ver, b: prefill.chunk_budget_tokens(
+            StepLaw(terms=(), verify_tokens=ver, max_batched_tokens=b), seq
+        ),
+    )
 
     def stepwise(new, start, sequences, verify, budget, mixed=True, stages=1):
-        counted = StepLaw(terms=(term("step", compute={"step": 1.0}),), verify_tokens=verify,
-                          max_batched_tokens=budget, mixed_steps=mixed, pipeline_stages=stages)  # fmt: skip
+        counted = StepLaw(
+            terms=(term("step", compute={"step": 1.0}),),
+            verify_tokens=verify,
+            max_batched_tokens=budget,
+            mixed_steps=mixed,
+            pipeline_stages=stages,
+        )
         return prefill.prefill_s(counted, new, start, sequences, 1.0)
 
     yield Claim(text="steps of a prefill beside decodes", formula=sp.ceiling(u1 / (m - v * j)),
                 domain=beside, implements=names, code=stepwise)  # fmt: skip
-    yield Claim(text="a prefill alone has the whole budget", formula=sp.ceiling(u1 / m),
-                domain=beside, implements=names, code=lambda *w: stepwise(*w, mixed=False))  # fmt: skip
+    yield Claim(
+        text="a prefill alone has the whole budget",
+        formula=sp.ceiling(u1 / m),
+        domain=beside,
+        implements=names,
+        code=lambda *w: stepwise(*w, mixed=False),
+    )
     stages = sp.symbols("S", positive=True)
     yield Claim(text="a pipeline drains its last chunk",
                 formula=(sp.ceiling(u1 / (m - v * j)) + stages - 1) / stages,
@@ -106,8 +128,12 @@ def proof(step: Steps) -> Iterator[Claim]:
     # A stage time is a cycle over S: a chunk in every stage, so the sum over chunks is S/S = 1.
     last = u1 - m * (sp.ceiling(u1 / m) - 1)
     spot = p + u1 - last
-    grid = {u1: Draw(3e3, 9e4), p: Draw(1.0, 2e5), m: Draw(512, 8192, whole=True),
-            stages: Draw(2, 8, whole=True)}
+    grid = {
+        u1: Draw(3e3, 9e4),
+        p: Draw(1.0, 2e5),
+        m: Draw(512, 8192, whole=True),
+        stages: Draw(2, 8, whole=True),
+    }
     for feature, whole, end in (
         ("tokens", u1, last),
         ("prefill_pairs", u1 * (p + u1 / 2), last * (spot + last / 2)),
@@ -119,8 +145,14 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 5. The network's moments: the same seconds where the roof is compute, whole chunks aside.
     def moments(params, flop, pair, overhead, new, start, budget, part):
-        found = prefill_moments(law(params, flop, pair, overhead, budget), np.asarray([new]),
-                                np.asarray([new + start]), np.ones(1), np.zeros(1), 1.0)  # fmt: skip
+        found = prefill_moments(
+            law(params, flop, pair, overhead, budget),
+            np.asarray([new]),
+            np.asarray([new + start]),
+            np.ones(1),
+            np.zeros(1),
+            1.0,
+        )
         return getattr(found, part)[0]
 
     smooth = work(u1, p) / F + t0 * u1 / m
@@ -134,15 +166,26 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="steps of the network's prefill", formula=sp.Max(u1 / m, 1), domain=domain,
                 implements=moment, code=lambda *w: moments(*w, "steps"))  # fmt: skip
     short = domain | {u1: Draw(50.0, 400.0, "tokens")}
-    yield Claim(text="a prefill of one chunk", formula=work(u1, p) / F + t0, unit="s",
-                domain=short, implements=moment, code=lambda *w: moments(*w, "seconds"))  # fmt: skip
+    yield Claim(
+        text="a prefill of one chunk",
+        formula=work(u1, p) / F + t0,
+        unit="s",
+        domain=short,
+        implements=moment,
+        code=lambda *w: moments(*w, "seconds"),
+    )
 
     def busy(new, start, sequences, verify, budget):
         counted = StepLaw(terms=(term("step", compute={"step": 1.0}),), verify_tokens=verify,
                           max_batched_tokens=budget)  # fmt: skip
         found = service_demand.prefill_moments(
-            counted, np.asarray([new]), np.asarray([new + start]), np.ones(1),
-            np.asarray([float(sequences)]), 1.0)
+            counted,
+            np.asarray([new]),
+            np.asarray([new + start]),
+            np.ones(1),
+            np.asarray([float(sequences)]),
+            1.0,
+        )
         return found.steps[0]
 
     yield Claim(text="steps of the network's prefill beside decodes", rises=(j, v),

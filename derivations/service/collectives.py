@@ -20,10 +20,12 @@ from derivations.proof import Steps, derivation
         r"t_{AR} = \ell + \frac{2(n-1)}{n}\frac{S}{\beta}, \qquad "
         r"t_{AG} = t_{RS} = \ell + \frac{n-1}{n}\frac{S}{\beta}"
     ),
-    assumptions=("A ring of n ranks with link rate beta; S is the whole tensor; l a floor per call.",),
+    assumptions=(
+        "A ring of n ranks with link rate beta; S is the whole tensor; l a floor per call.",
+    ),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    n, S, beta, l = sp.symbols("n S beta l", positive=True)
+    n, S, beta, floor = sp.symbols("n S beta l", positive=True)
     steps = sp.symbols("k", integer=True, positive=True)
 
     # 1. n-1 steps, each rank passing on 1/n of the tensor: reduce-scatter, and again all-gather.
@@ -34,15 +36,26 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("4. a group of one moves nothing", once.subs(n, 1), 0)
     algorithm = S / (2 * once)
     step.equal("5. bus to algorithm bandwidth", algorithm, beta * n / (2 * (n - 1)))
-    step.falls("6. it falls with the group", algorithm.subs(n, 1 + l), l)
-    # 2. Messages below l beta are latency: the size at which both parts are equal.
-    step.solves("7. half-bandwidth message", l - S / beta, S, l * beta)
+    step.falls("6. it falls with the group", algorithm.subs(n, 1 + floor), floor)
+    # 2. Messages below floor beta are latency: the size at which both parts are equal.
+    step.solves("7. half-bandwidth message", floor - S / beta, S, floor * beta)
 
-    message = {l: Draw(1e-6, 3e-5, "s"), S: Draw(1e4, 1e9, "bytes"), beta: Draw(1e10, 9e11, "bytes/s")}
-    yield Claim(text="seconds of a collective", formula=l + S / beta, unit="s", domain=message,
-                implements=("capmodel.service.collectives:Collective.seconds",), rises=(l, S),
-                falls=(beta,), limits=(Limit(S, 0.0, l),),
-                code=lambda a, s, b: Collective(latency_s=a, bytes_per_s=b, kind="given").seconds(s))  # fmt: skip
+    message = {
+        floor: Draw(1e-6, 3e-5, "s"),
+        S: Draw(1e4, 1e9, "bytes"),
+        beta: Draw(1e10, 9e11, "bytes/s"),
+    }
+    yield Claim(
+        text="seconds of a collective",
+        formula=floor + S / beta,
+        unit="s",
+        domain=message,
+        implements=("capmodel.service.collectives:Collective.seconds",),
+        rises=(floor, S),
+        falls=(beta,),
+        limits=(Limit(S, 0.0, floor),),
+        code=lambda a, s, b: Collective(latency_s=a, bytes_per_s=b, kind="given").seconds(s),
+    )
 
     # 3. Where nothing was measured, the link's share over the ring factor.
     ranks = sp.symbols("n", positive=True)
@@ -56,12 +69,23 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     inside = {ranks: Draw(2, 8, whole=True), beta: Draw(3e11, 9e11, "bytes/s")}
     names = ("capmodel.service.collectives:collective",)
-    for kind, times in (("all_reduce", 2), ("all_gather", 1), ("reduce_scatter", 1), ("all_to_all", 1)):
+    for kind, times in (
+        ("all_reduce", 2),
+        ("all_gather", 1),
+        ("reduce_scatter", 1),
+        ("all_to_all", 1),
+    ):
         share = sp.Rational(str(links[kind][0]))
-        yield Claim(text=f"rate of an unmeasured {kind}", unit="bytes/s", domain=inside,
-                    formula=share * beta * ranks / (times * (ranks - 1)), implements=names,
-                    falls=(ranks,), rises=(beta,), code=lambda k, b, op=kind: collectives.collective(
-                        op, k, node_of(b)).bytes_per_s)  # fmt: skip
+        yield Claim(
+            text=f"rate of an unmeasured {kind}",
+            unit="bytes/s",
+            domain=inside,
+            formula=share * beta * ranks / (times * (ranks - 1)),
+            implements=names,
+            falls=(ranks,),
+            rises=(beta,),
+            code=lambda k, b, op=kind: collectives.collective(op, k, node_of(b)).bytes_per_s,
+        )
         network = sp.Rational(str(links["network_share"][0]))
         nic = sp.symbols("beta_n", positive=True)
         yield Claim(text=f"rate of an {kind} across nodes", unit="bytes/s", implements=names,

@@ -34,7 +34,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.equal("5. slope", slope, -sp.log(missed) * missed**n)
     step.positive("6. rising", sp.log(1 + k / rest) * missed**n)
     step.equal("7. since -ln(1 - k/E) = ln(1 + k/r)", (1 + k / rest) * missed, 1)
-    step.equal("8. curvature", sp.diff(covered, n, 2), -sp.log(missed) ** 2 * missed**n)
+    step.equal("8. curvature", sp.diff(covered, n, 2), -(sp.log(missed) ** 2) * missed**n)
     step.limit("9. all experts in the end", 1 - (1 + k / rest) ** (-n), n, sp.oo, 1)
     # 3. For few tokens it is linear: bytes per token of the experts do not depend on the batch.
     small = sp.symbols("q", positive=True)
@@ -53,8 +53,13 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="covered share of experts", formula=share, domain=domain, implements=names,
                 code=lambda m, c, e: law(c, e).coverage(m), rises=(k,), falls=(experts,),
                 limits=(Limit(n, 1e9, 1), Limit(n, 0.0, 0)))  # fmt: skip
-    yield Claim(text="a dense model has no experts to cover", formula=sp.Integer(0) * n,
-                domain={n: domain[n]}, implements=names, code=lambda m: law(0, 0).coverage(m))  # fmt: skip
+    yield Claim(
+        text="a dense model has no experts to cover",
+        formula=sp.Integer(0) * n,
+        domain={n: domain[n]},
+        implements=names,
+        code=lambda m: law(0, 0).coverage(m),
+    )
 
     # 4. In a step: W_exp bytes are read in the covered share.
     W, BW = sp.symbols("W beta", positive=True)

@@ -13,8 +13,14 @@ from derivations.proof import Steps, derivation
 from derivations.service.roofline import dense_law
 
 
-def link(kv: float, state: float, load: float, store: float = 1e9, overlap: float = 0.0,
-         first: float = 0.0) -> Transfer:
+def link(
+    kv: float,
+    state: float,
+    load: float,
+    store: float = 1e9,
+    overlap: float = 0.0,
+    first: float = 0.0,
+) -> Transfer:
     """Return a transfer of these bytes and rates."""
     return Transfer(bytes_per_token=kv, state_bytes=state, load_bytes_per_s=load,
                     store_bytes_per_s=store, load_interval_bytes_per_s=(load, load),
@@ -41,8 +47,10 @@ def proof(step: Steps) -> Iterator[Claim]:
     load, compute = kappa / Bl, (2 * P + a * p) / F
     edge = (kappa * F / Bl - 2 * P) / a
     step.solves("1. position where both are equal", compute - load, p, edge)
-    step.positive("2. behind it loading wins", (compute - load).subs(kappa, (2 * P + a * p) * Bl / F)
-                  .subs(p, p) + a * d / F)  # fmt: skip
+    step.positive(
+        "2. behind it loading wins",
+        (compute - load).subs(kappa, (2 * P + a * p) * Bl / F).subs(p, p) + a * d / F,
+    )
     # 2. A whole context from zero: the mean position is half its length.
     whole = (2 * P * n + a * n**2 / 2) / F
     step.solves("3. context where both are equal", whole - n * load, n, 2 * edge)
@@ -67,13 +75,21 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 6. Claims.
     state = sp.symbols("s", positive=True)
-    store = sp.symbols("B_s", positive=True)
+    sp.symbols("B_s", positive=True)
     wire = {n: Draw(1e3, 3e5, "tokens"), kappa: Draw(1e3, 1e5, "bytes/tokens"),
             state: Draw(1e6, 1e9, "bytes"), Bl: Draw(5e9, 6e10, "bytes/s")}  # fmt: skip
     where = "capmodel.service.transfer:"
-    yield Claim(text="seconds to load", formula=(n * kappa + state) / Bl, unit="s", domain=wire,
-                implements=(where + "Transfer.load_s",), rises=(n, kappa, state), falls=(Bl,),
-                code=lambda t, k, s, b: link(k, s, b).load_s(t), limits=(Limit(n, 0.0, 0),))  # fmt: skip
+    yield Claim(
+        text="seconds to load",
+        formula=(n * kappa + state) / Bl,
+        unit="s",
+        domain=wire,
+        implements=(where + "Transfer.load_s",),
+        rises=(n, kappa, state),
+        falls=(Bl,),
+        code=lambda t, k, s, b: link(k, s, b).load_s(t),
+        limits=(Limit(n, 0.0, 0),),
+    )
     yield Claim(text="seconds to store", formula=(n * kappa + state) / Bl, unit="s", domain=wire,
                 implements=(where + "Transfer.store_s",), limits=(Limit(n, 0.0, 0),),
                 code=lambda t, k, s, b: link(k, s, 1e9, b).store_s(t))  # fmt: skip
@@ -95,27 +111,48 @@ def proof(step: Steps) -> Iterator[Claim]:
                 code=lambda q, g, k, b, r: transfer.break_even_tokens(
                     dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, 0.0, r)) or -1.0)  # fmt: skip
     slow = model | {kappa: Draw(1e6, 2e6), Bl: Draw(1e6, 2e6)}
-    yield Claim(text="no context is quicker to load over a slow link", formula=sp.Integer(-1) + 0 * P,
-                domain=slow, implements=(where + "break_even_tokens",),
-                code=lambda q, g, k, b, r: transfer.break_even_tokens(
-                    dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, 0.0, r)) or -1.0)  # fmt: skip
+    yield Claim(
+        text="no context is quicker to load over a slow link",
+        formula=sp.Integer(-1) + 0 * P,
+        domain=slow,
+        implements=(where + "break_even_tokens",),
+        code=lambda q, g, k, b, r: (
+            transfer.break_even_tokens(dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, 0.0, r))
+            or -1.0
+        ),
+    )
     quick = model | {kappa: Draw(10.0, 20.0), Bl: Draw(1e10, 2e10)}
-    yield Claim(text="every context is quicker to load over a fast link",
-                formula=sp.Integer(1) + 0 * P, domain=quick, implements=(where + "break_even_tokens",),
-                code=lambda q, g, k, b, r: transfer.break_even_tokens(
-                    dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, 0.0, r)) or -1.0)  # fmt: skip
+    yield Claim(
+        text="every context is quicker to load over a fast link",
+        formula=sp.Integer(1) + 0 * P,
+        domain=quick,
+        implements=(where + "break_even_tokens",),
+        code=lambda q, g, k, b, r: (
+            transfer.break_even_tokens(dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, 0.0, r))
+            or -1.0
+        ),
+    )
     m = sp.symbols("m", positive=True)
     resumed = model | {state: Draw(1e6, 1e8), n: Draw(1e4, 1e5), m: Draw(100.0, 9e3),
                        o: Draw(0.1, 1.0), f: Draw(0.01, 0.2)}  # fmt: skip
     prefill = (2 * P * m + a * m * (n + m / 2)) / F
     loading = (n * kappa + state) / Bl
-    yield Claim(text="first token of a resumed prompt", implements=(where + "resumed_prefill_s",),
-                formula=prefill + loading - o * sp.Min(prefill, (1 - f) * loading), domain=resumed,
-                code=lambda q, g, k, b, r, s, t, u, v, w: transfer.resumed_prefill_s(
-                    dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, s, r, 1e9, v, w), u, t))  # fmt: skip
-    yield Claim(text="first token of a prompt with a short load", unit="1", domain=resumed |
-                {kappa: Draw(10.0, 50.0), state: Draw(10.0, 20.0)},
-                implements=(where + "resumed_prefill_s",),
-                formula=prefill + loading - o * sp.Min(prefill, (1 - f) * loading),
-                code=lambda q, g, k, b, r, s, t, u, v, w: transfer.resumed_prefill_s(
-                    dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, s, r, 1e9, v, w), u, t))  # fmt: skip
+    yield Claim(
+        text="first token of a resumed prompt",
+        implements=(where + "resumed_prefill_s",),
+        formula=prefill + loading - o * sp.Min(prefill, (1 - f) * loading),
+        domain=resumed,
+        code=lambda q, g, k, b, r, s, t, u, v, w: transfer.resumed_prefill_s(
+            dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, s, r, 1e9, v, w), u, t
+        ),
+    )
+    yield Claim(
+        text="first token of a prompt with a short load",
+        unit="1",
+        domain=resumed | {kappa: Draw(10.0, 50.0), state: Draw(10.0, 20.0)},
+        implements=(where + "resumed_prefill_s",),
+        formula=prefill + loading - o * sp.Min(prefill, (1 - f) * loading),
+        code=lambda q, g, k, b, r, s, t, u, v, w: transfer.resumed_prefill_s(
+            dense_law(q, 0.0, g, 1e30, k, 0.0, 0.0), link(b, s, r, 1e9, v, w), u, t
+        ),
+    )

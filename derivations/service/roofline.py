@@ -16,8 +16,16 @@ from derivations.proof import Steps, derivation
 RATES = {"F": Draw(1e15, 8e15, "flop/s"), "BW": Draw(1e13, 6e13, "bytes/s")}
 
 
-def dense_law(params: float, weights: float, flop: float, rate: float, pair: float, kv: float,
-              overhead: float, budget: int = 10**9) -> StepLaw:
+def dense_law(
+    params: float,
+    weights: float,
+    flop: float,
+    rate: float,
+    pair: float,
+    kv: float,
+    overhead: float,
+    budget: int = 10**9,
+) -> StepLaw:
     """Return a single-roof law without experts."""
     return raw_step_law(
         active_params=params, fixed_weight_bytes=weights, expert_weight_bytes=0.0, experts=1,
@@ -69,9 +77,9 @@ def proof(step: Steps) -> Iterator[Claim]:
     model = {P: Draw(3e10, 1e11, "flop/tokens"), W: Draw(3e10, 2e11, "bytes"),
              F: RATES["F"], BW: RATES["BW"], pair: Draw(5e5, 5e6, "flop/tokens^2"),
              kappa: Draw(1e4, 3e5, "bytes/tokens"), t0: Draw(1e-3, 6e-3, "s")}  # fmt: skip
-    names = ("capmodel.service.step_law:StepLaw.step_s", "capmodel.service.step_law:raw_step_law")  # fmt: skip
+    names = ("capmodel.service.step_law:StepLaw.step_s", "capmodel.service.step_law:raw_step_law")
     decode = sp.Max((2 * P * n + pair * n * c) / F, (W + kappa * n * c) / BW) + t0
-    batch = {n: Draw(2, 200, "tokens", whole=True), c: Draw(1e3, 2e5, "tokens")}
+    {n: Draw(2, 200, "tokens", whole=True), c: Draw(1e3, 2e5, "tokens")}
     # A decode computes one token per sequence: n counts both, c is in tokens per sequence.
     alone = {n: Draw(2, 200, whole=True), c: Draw(1e3, 2e5)}
     free = {s: Draw(r.low, r.high) for s, r in model.items()}
@@ -109,8 +117,12 @@ def proof(step: Steps) -> Iterator[Claim]:
     u, v, f, g = sp.symbols("u v f g", positive=True)
 
     def two_terms(first, second, third, fourth, tokens):
-        return StepLaw(terms=(term("one", compute={"tokens": first}, memory={"step": second}),
-                              term("two", compute={"tokens": third}, memory={"step": fourth})))  # fmt: skip
+        return StepLaw(
+            terms=(
+                term("one", compute={"tokens": first}, memory={"step": second}),
+                term("two", compute={"tokens": third}, memory={"step": fourth}),
+            )
+        )
 
     pieces = {u: Draw(1e-6, 1e-4, "s/tokens"), v: Draw(1e-3, 1e-1, "s"),
               f: Draw(1e-6, 1e-4, "s/tokens"), g: Draw(1e-3, 1e-1, "s"),
@@ -123,13 +135,22 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="the breakdown has the same parts", formula=sp.Max(f * x, g), unit="s",
                 domain=pieces, implements=("capmodel.service.step_law:StepLaw.breakdown",),
                 code=lambda *w: two_terms(*w).breakdown(w[4])["two"]["seconds"])  # fmt: skip
-    yield Claim(text="compute binds above the ridge", formula=sp.Heaviside(u * x - v, 1),
-                domain=pieces, implements=("capmodel.service.step_law:StepLaw.breakdown",),
-                code=lambda *w: two_terms(*w).breakdown(w[4])["one"]["bound"] == "compute")  # fmt: skip
+    yield Claim(
+        text="compute binds above the ridge",
+        formula=sp.Heaviside(u * x - v, 1),
+        domain=pieces,
+        implements=("capmodel.service.step_law:StepLaw.breakdown",),
+        code=lambda *w: two_terms(*w).breakdown(w[4])["one"]["bound"] == "compute",
+    )
     accepted = sp.symbols("A", positive=True)
-    yield Claim(text="seconds per output token", formula=(sp.Max(u * n, v) + sp.Max(f * n, g)) / accepted,
-                domain={k: Draw(q.low, q.high) for k, q in pieces.items() if k != x}
-                | {n: alone[n], accepted: Draw(1.0, 4.0)}, falls=(accepted,),
-                implements=("capmodel.service.prefill:output_token_s",),
-                code=lambda *w: prefill.output_token_s(StepLaw(
-                    terms=two_terms(*w[:5]).terms, accepted_tokens=w[5]), float(w[4]), 0.0))  # fmt: skip
+    yield Claim(
+        text="seconds per output token",
+        formula=(sp.Max(u * n, v) + sp.Max(f * n, g)) / accepted,
+        domain={k: Draw(q.low, q.high) for k, q in pieces.items() if k != x}
+        | {n: alone[n], accepted: Draw(1.0, 4.0)},
+        falls=(accepted,),
+        implements=("capmodel.service.prefill:output_token_s",),
+        code=lambda *w: prefill.output_token_s(
+            StepLaw(terms=two_terms(*w[:5]).terms, accepted_tokens=w[5]), float(w[4]), 0.0
+        ),
+    )

@@ -26,7 +26,7 @@ from derivations.proof import Steps, derivation
 def proof(step: Steps) -> Iterator[Claim]:
     alpha, W, u, n, d, A = sp.symbols("alpha W u n d A", positive=True)
     K = sp.symbols("K", positive=True, integer=True)
-    i = sp.symbols("i", integer=True)
+    sp.symbols("i", integer=True)
 
     # 1. Tokens of a step: the bonus token, and each draft that survives with alpha^i.
     length = (1 - alpha ** (K + 1)) / (1 - alpha)
@@ -39,7 +39,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                alpha ** (K + 1))  # fmt: skip
 
     # 2. Memory-bound: r = 1, every accepted token is gain. Compute-bound: r = 1 + K, none is.
-    memory, compute = W, u * n * (1 + K)
+    _memory, compute = W, u * n * (1 + K)
     step.equal("5. on the memory roof the step does not grow", sp.Max(W, 0) / W, 1)
     step.equal("6. on the compute roof it grows as 1 + K", compute / (u * n), 1 + K)
     sure = length.subs(alpha, 1 / (1 + d))
@@ -53,8 +53,12 @@ def proof(step: Steps) -> Iterator[Claim]:
     step.falls("10. deeper drafts of one length stop paying earlier", A * W / (u * (1 + d)), d)
 
     def law(weights, per_token, depth, accepted, limit=4096):
-        return StepLaw(terms=(term("roof", compute={"tokens": per_token}, memory={"step": weights}),),
-                       verify_tokens=1 + depth, accepted_tokens=accepted, max_sequences=limit)  # fmt: skip
+        return StepLaw(
+            terms=(term("roof", compute={"tokens": per_token}, memory={"step": weights}),),
+            verify_tokens=1 + depth,
+            accepted_tokens=accepted,
+            max_sequences=limit,
+        )
 
     domain = {W: Draw(5e-3, 4e-2, "s"), u: Draw(1e-5, 1e-4, "s"), K: Draw(1, 6, whole=True),
               A: Draw(1.1, 4.0), n: Draw(1, 4000, whole=True)}  # fmt: skip
@@ -72,8 +76,9 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 4. The code's break-even is the batch of step 9, bisected to half a sequence.
     def break_even(weights, per_token, depth, accepted):
-        found = speculation.break_even_sequences(law(weights, per_token, 0, 1.0),
-                                                 law(weights, per_token, depth, accepted), 0.0)  # fmt: skip
+        found = speculation.break_even_sequences(
+            law(weights, per_token, 0, 1.0), law(weights, per_token, depth, accepted), 0.0
+        )
         return -1.0 if found is None else found
 
     small = {s_: domain[s_] for s_ in (W, u, K, A)}

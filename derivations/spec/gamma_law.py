@@ -61,8 +61,14 @@ def proof(step: Steps) -> Iterator[Claim]:
     # 6. Around the score a five-term series stands in for the normal law, to 7.5e-8.
     y = sp.symbols("y", real=True)
     line = {y: Draw(-5.0, 5.0)}
-    yield Claim(text="rough normal distribution function", implements=("capmodel.normal:rough_cdf",),
-                formula=rough_normal(y), domain=line, code=normal.rough_cdf, rises=(y,))  # fmt: skip
+    yield Claim(
+        text="rough normal distribution function",
+        implements=("capmodel.normal:rough_cdf",),
+        formula=rough_normal(y),
+        domain=line,
+        code=normal.rough_cdf,
+        rises=(y,),
+    )
     yield Claim(text="rough against exact normal distribution function", tolerance=2e-6,
                 formula=sp.erfc(-y / sp.sqrt(2)) / 2, domain={y: Draw(-1.5, 5.0)},
                 implements=("capmodel.normal:rough_cdf",), code=normal.rough_cdf)  # fmt: skip

@@ -28,7 +28,7 @@ LAW = "capmodel.spec.distributions:LognormalMixture."
     depends_on=("normal_excess",),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    m, sigma, x, cap = sp.symbols("m sigma x c", positive=True)
+    m, sigma, x = sp.symbols("m sigma x", positive=True)
     u, n = sp.symbols("u n", real=True)
     mean, cv, w = sp.symbols("mu k w", positive=True)
     phi = sp.exp(-(u**2) / 2) / sp.sqrt(2 * sp.pi)
@@ -102,16 +102,26 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="variance under a cap", unit="s^2", domain=at, formula=second - tail**2,
                 implements=(LAW + "variance",),
                 code=lambda v, a, b, edge: mixed(v, a, b, edge).variance())  # fmt: skip
-    yield Claim(text="variation under a cap", domain=at, formula=sp.sqrt(second - tail**2) / tail,
-                implements=(LAW + "cv",), code=lambda v, a, b, edge: mixed(v, a, b, edge).cv())  # fmt: skip
+    yield Claim(
+        text="variation under a cap",
+        domain=at,
+        formula=sp.sqrt(second - tail**2) / tail,
+        implements=(LAW + "cv",),
+        code=lambda v, a, b, edge: mixed(v, a, b, edge).cv(),
+    )
     square = mixture(lambda a, b: a**2 * sp.exp(2 * b**2))
     yield Claim(text="variance without a cap", unit="s^2", domain=domain,
                 formula=square - whole**2, implements=(LAW + "variance",),
                 code=lambda v, a, b: mixed(v, a, b).variance())  # fmt: skip
     single = {m: Draw(1.0, 60.0, "s"), sigma: Draw(0.3, 1.6), cv: Draw(0.05, 0.95)}
-    yield Claim(text="the quantile returns the chance it was asked for", formula=cv,
-                domain=single, implements=(LAW + "quantile",), rises=(cv,),
-                code=lambda a, b, p: 1.0 - law(a, b).survival([law(a, b).quantile(p)])[0])  # fmt: skip
+    yield Claim(
+        text="the quantile returns the chance it was asked for",
+        formula=cv,
+        domain=single,
+        implements=(LAW + "quantile",),
+        rises=(cv,),
+        code=lambda a, b, p: 1.0 - law(a, b).survival([law(a, b).quantile(p)])[0],
+    )
 
     # 5. A lognormal of given mean and variation.
     given = {mean: Draw(100.0, 1e6, "tokens"), cv: Draw(0.1, 2.0)}

@@ -55,7 +55,8 @@ class Expected:
         """Return whether the code, as it is now, has these values."""
         try:
             return all(
-                abs(self.claim.value(point) - value) <= self.claim.tolerance * max(abs(value), 1e-300)
+                abs(self.claim.value(point) - value)
+                <= self.claim.tolerance * max(abs(value), 1e-300)
                 for point, value in zip(self.points, self.values, strict=True)
             )
         except Exception:
@@ -119,14 +120,18 @@ def mutants(module: str, names: set[str]) -> Iterator[Mutant]:
         tree = ast.parse(source)
         function, node, kind = list(_sites(tree, names))[number]
         change = _apply(node, kind)
-        yield Mutant(module, function, getattr(node, "lineno", 0), change, ast.fix_missing_locations(tree))
+        yield Mutant(
+            module, function, getattr(node, "lineno", 0), change, ast.fix_missing_locations(tree)
+        )
 
 
 def _sites(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, Any, str]]:
     for name, body in _bodies(tree):
         if name not in names:
             continue
-        skipped = {id(inner) for outer in ast.walk(body) if _is_text(outer) for inner in ast.walk(outer)}
+        skipped = {
+            id(inner) for outer in ast.walk(body) if _is_text(outer) for inner in ast.walk(outer)
+        }
         for node in ast.walk(body):
             if id(node) in skipped:
                 continue
