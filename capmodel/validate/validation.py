@@ -14,6 +14,7 @@ SETS = {
     "memory": "memory_set",
     "service": "service_set",
     "reuse": "reuse_set",
+    "network": "network_set",
     "agentic": "agentic_set",
     "hit_rate": "hit_rate_set",
     "offload_gain": "offload_gain_set",
