@@ -104,3 +104,42 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="last batch of the grid", formula=n, domain={n: Draw(40, 900, whole=True)},
                 implements=("capmodel.network.service_demand:batch_grid",),
                 code=lambda m: np.max(service_demand.batch_grid(m)))  # fmt: skip
+
+    # 5. Decodes read their context, half their own output on average.
+    out, prompt = sp.symbols("o_m w_m", positive=True)
+
+    def reading(length, output, part):
+        law = StepLaw(
+            terms=(term("read", memory={"decode_context": 1.0}),), max_batched_tokens=10**9
+        )
+        found = service_demand.service_demand(law, workload(length, output, 0.5), 4)
+        return found.decode_step_s[2] if part == "step" else found.hit.seconds[2]
+
+    context = {prompt: Draw(1e3, 9e3), out: Draw(100.0, 900.0)}
+    for part in ("step", "prefill"):
+        yield Claim(
+            text=f"context that two decodes read beside a {part}",
+            formula=2 * (prompt + out / 2),
+            implements=names,
+            domain=context,
+            rises=(prompt, out),
+            code=lambda *v, p=part: reading(*v, p),
+        )
+    # 6. Nodes cut at a cap keep the mean, and the ratio of the cap to the least node.
+    sigma, edge = sp.symbols("sigma c", positive=True)
+    least = float(np.polynomial.hermite_e.hermegauss(5)[0][0])
+
+    def capped(mean, width, share):
+        nodes, _ = service_demand.lognormal_nodes(
+            mean, float(np.sqrt(np.expm1(width**2))), 5, share * mean
+        )
+        return nodes[-1] / nodes[0]
+
+    yield Claim(
+        text="ratio of the cap to the least node",
+        formula=edge / sp.exp(sigma * sp.Float(least, 17) - sigma**2 / 2),
+        implements=("capmodel.network.service_demand:lognormal_nodes",),
+        domain={prompt: Draw(1e3, 1e5, "tokens"), sigma: Draw(0.3, 1.0), edge: Draw(1.0, 1.1)},
+        code=capped,
+        rises=(sigma, edge),
+    )

@@ -106,3 +106,43 @@ def proof(step: Steps) -> Iterator[Claim]:
                     formula=n / formula, domain=domain, rises=(Z, D, s),
                     implements=("capmodel.reuse.pinned_queue:pinned_queue",),
                     code=lambda *v, q=queue_point: q(*v).cycle_s[0])  # fmt: skip
+
+    # 6. Memory for one or two of three lanes: with the chance f two contexts fit. The rate with two
+    #    or three present is mu_1 + f (mu_2 - mu_1), and a chain over the lanes present closes the loop.
+    w, sd, B = sp.symbols("w sigma B", positive=True)
+    f = sp.erfc((2 * w - B) / sd / sp.sqrt(2)) / 2
+    one = 1 / (D + s)
+    two = 2 / (D + s * (1 + one * s))
+    step.equal("9. two lanes inside, by the recursion", two, rate(2, D, s))
+    second = one + f * (two - one)
+    weights = [1, 3 / Z / one, 6 / Z**2 / (one * second), 6 / Z**3 / (one * second**2)]
+    total = sum(weights)
+    through = (weights[1] * one + (weights[2] + weights[3]) * second) / total
+    pinned = (weights[1] + (weights[2] + weights[3]) * (1 + f)) / total / through
+    inside = (weights[1] + 2 * weights[2] + 3 * weights[3]) / total / through
+    tight = {Z: Draw(0.5, 5.0, "s"), D: seconds, s: seconds, w: Draw(1e4, 3e4, "tokens"),
+             sd: Draw(3e3, 9e3, "tokens"), B: Draw(3e4, 5e4, "tokens")}  # fmt: skip
+
+    def crowded(think, decode, service, context, spread, room):
+        return pinned_queue.pinned_queue(
+            3, np.full(1, service), decode, think, np.full(1, context), np.full(1, spread**2), room
+        )
+
+    def fits_two_at_most(think, decode, service, context, spread, room):
+        return room < 2.9 * context and abs(room - 2 * context) < 2 * spread
+
+    for name, value in (
+        ("cycle_s", 3 / through),
+        ("memory_wait_s", inside - pinned),
+        ("prefill_wait_s", pinned - D - s),
+    ):
+        yield Claim(
+            text=f"reference server in tight memory: {name}",
+            formula=value,
+            unit="s",
+            domain=tight,
+            implements=("capmodel.reuse.pinned_queue:pinned_queue",),
+            where=fits_two_at_most,
+            tolerance=1e-7,
+            code=lambda *v, n=name: getattr(crowded(*v), n)[0],
+        )

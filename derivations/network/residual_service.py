@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import sympy as sp
@@ -168,3 +169,56 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="curves are straight between grid points", formula=2 * (1 + m * n),
                 domain={n: Draw(0.3, 60.0), m: Draw(0.1, 2.0)}, implements=mix, rises=(n, m),
                 code=between)  # fmt: skip
+
+    # 8. Small losses: a request that loses anything loses the share f, so misses are rarer by f and
+    #    their prefill is P_h + f (P_m - P_h): the second moment has a square of f.
+    f = sp.symbols("f", positive=True)
+    chance, part = m / f, a + f * b
+    second = (1 - chance) * a**2 + chance * part**2
+    step.equal("11. mean work is that of full losses", (1 - chance) * a + chance * part, a + m * b)
+    step.equal("12. second moment of small losses", second, a**2 + m * (f * b**2 + 2 * a * b))
+    step.equal("13. as the code mixes it", second,
+               a**2 + m * (f * ((a + b) ** 2 - a**2) + (1 - f) * 2 * a * b))  # fmt: skip
+
+    def small(share, size, hit, extra):
+        demand = flat_demand(
+            think_s=1.0, step_s=0.01, decode_steps=1.0, hit_s=hit, miss_s=hit + extra, variation=0.0
+        )
+        none = np.asarray([3.3])
+        return demand.mixture(none, none, np.asarray([share]), size)[2][0]
+
+    yield Claim(
+        text="second moment of many small losses",
+        implements=mix,
+        unit="s^2",
+        formula=second,
+        domain={m: Draw(0.05, 0.5), f: Draw(0.5, 1.0), a: blend[a], b: blend[b]},
+        code=small,
+        rises=(m, f, b),
+    )
+
+    # 9. The step that a decode sees is that of the batch it is in: itself and the others.
+    slope, steps = sp.symbols("g N", positive=True)
+
+    def seen_steps(sessions, think, count, gain):
+        base = flat_demand(think_s=think, step_s=0.01, decode_steps=count, hit_s=0.1, hit_steps=1.0)
+        curve = 0.01 * (1.0 + gain * base.batch)
+        flow = amva.solve(replace(base, decode_step_s=curve), np.zeros(1), np.zeros(1), sessions)
+        batch = 1.0 + flow.decoding[0] * (sessions - 1) / sessions
+        pace_s = 0.01 * (1.0 + gain * batch)
+        busy = flow.prefill_utilization[0]
+        return flow.decode_s[0] * ((1.0 - busy) / pace_s + busy / 0.1)
+
+    yield Claim(
+        text="a decode takes its steps at the pace of its own batch",
+        implements=names,
+        formula=steps,
+        tolerance=1e-7,
+        domain={
+            C: Draw(2, 30, whole=True),
+            Z: Draw(5.0, 20.0),
+            steps: Draw(100.0, 900.0),
+            slope: Draw(0.02, 0.2),
+        },
+        code=seen_steps,
+    )

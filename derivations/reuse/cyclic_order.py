@@ -108,3 +108,61 @@ def proof(step: Steps) -> Iterator[Claim]:
         implements=("capmodel.reuse.stack_distance:Replay.theoretical_hit_rate",),
         code=lambda c, r: replay_of(c, 1.0, prefix=r * c).theoretical_hit_rate,
     )
+
+    # 4. A shared prefix S is held once and always found; an old part of a prefix hits only when all
+    #    of the recent part does, at its own distance; with resume points every k tokens, whole steps.
+    S, old, deep, k = sp.symbols("S o d k", positive=True)
+    near, far = sp.symbols("n f", positive=True)
+
+    def mixed(context, recent, older, distance, deeper, shared, room, every=0.0):
+        ones = np.ones(7)
+        run = Replay(
+            input_tokens=context * ones,
+            prefix_tokens=(recent + older) * ones,
+            recent_tokens=recent * ones,
+            distance_tokens=distance * ones,
+            deep_distance_tokens=deeper * ones,
+            hit_tokens=0 * ones,
+            start_s=np.arange(7) * 2.0,
+            finish_s=np.arange(7) * 2.0,
+            shared_prefix_tokens=shared,
+            every_tokens=every,
+        )
+        return run.hit_rate(room)
+
+    parts = {
+        w: Draw(2e5, 3e5, "tokens"),
+        near: Draw(5e4, 8e4, "tokens"),
+        old: Draw(2e4, 6e4, "tokens"),
+        far: Draw(1e5, 2e5, "tokens"),
+        deep: Draw(3e5, 4e5, "tokens"),
+        S: Draw(1e3, 9e3, "tokens"),
+        B: Draw(3.2e5, 4.5e5, "tokens"),
+    }
+    room = B - S
+    found = near + sp.Min(old, sp.Max(room - deep, 0))
+    yield Claim(
+        text="hit rate with a shared prefix and an older part",
+        implements=rate,
+        formula=(found + S) / (w + S),
+        domain=parts,
+        code=mixed,
+        falls=(w,),
+    )
+    tight = parts | {B: Draw(1.2e5, 2.6e5, "tokens")}
+    yield Claim(
+        text="the older part waits for the recent one",
+        implements=rate,
+        formula=(sp.Min(near, sp.Max(room - far, 0)) + S) / (w + S),
+        domain=tight,
+        code=mixed,
+    )
+    yield Claim(
+        text="hits in whole steps of resume points",
+        implements=rate,
+        formula=(k * sp.floor((room - far) / k) + S) / (w + S),
+        domain=parts | {B: Draw(2.05e5, 2.4e5, "tokens"), far: Draw(1.8e5, 1.9e5, "tokens"),
+                        k: Draw(1e3, 4e3, "tokens")},
+        where=lambda *v: 0 < v[6] - v[5] - v[3] < v[1],
+        code=mixed,
+    )  # fmt: skip

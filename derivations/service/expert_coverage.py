@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import sympy as sp
 
-from capmodel.service.step_law import StepLaw, raw_step_law
+from capmodel.service.step_law import StepLaw, raw_step_law, term
 from derivations.claim import Claim, Draw, Limit
 from derivations.proof import Steps, derivation
 
@@ -81,3 +81,38 @@ def proof(step: Steps) -> Iterator[Claim]:
                     implements=(*names,
                                 "capmodel.service.step_law:raw_step_law"),
                     code=lambda *v, s=scalar: step_s(*v, s))  # fmt: skip
+
+    # 5. Popular experts are hit again: with gamma popularity g (mean 1, squared variation a) an
+    #    expert is missed with E[exp(-g x)], x = -n ln(1 - k/E).
+    a, x, g = sp.symbols("a x g", positive=True)
+    law_of_g = (g / a) ** (1 / a - 1) * sp.exp(-g / a) / (a * sp.gamma(1 / a))
+    missing = sp.integrate(law_of_g * sp.exp(-g * x), (g, 0, sp.oo), conds="none")
+    popular = 1 - (1 + a * x) ** (-1 / a)
+    step.equal("11. a gamma law of popularity", sp.simplify(missing), (1 + a * x) ** (-1 / a))
+    step.limit("12. equal popularity is uniform routing", popular, a, 0, 1 - sp.exp(-x))
+    step.rises("13. more tokens, more experts", popular, x)
+    mixed = popular.subs(x, -n * sp.log(1 - k / experts))
+    spread = domain | {a: Draw(0.2, 2.0)}
+
+    def dispersed(chosen, total, dispersion):
+        return StepLaw(
+            terms=(term("experts", memory={"coverage": 1.0}),),
+            experts=total,
+            experts_per_token=chosen,
+            expert_dispersion=dispersion,
+        )
+
+    for text, code in (
+        ("covered share", lambda m, c, e, v: dispersed(c, e, v).coverage(m)),
+        ("scalar step", lambda m, c, e, v: dispersed(c, e, v).step_s(0.0, 0.0, float(m))),
+        ("vector step", lambda m, c, e, v: dispersed(c, e, v).step_s(0.0, 0.0, np.asarray([m]))[0]),
+    ):
+        yield Claim(
+            text=f"experts of uneven popularity, {text}",
+            implements=(*names, "capmodel.service.step_law:StepLaw.step_s"),
+            formula=mixed,
+            domain=spread,
+            code=code,
+            rises=(n, k),
+            falls=(a,),
+        )
