@@ -236,6 +236,13 @@ class _Run:
         return low
 
     def _open(self, box: _Box) -> None:
+        """Exclude the box by its least demanding point, or split it."""
+        if box.few == 1 and box.many > 2:
+            # One session tells nothing about many: split before solving.
+            middle = _middle(1, box.many)
+            self._push(box.configuration, 1, middle, box.small, box.large)
+            self._push(box.configuration, middle + 1, box.many, box.small, box.large)
+            return
         index, made = box.configuration, self.state.evaluators[box.configuration]
         small = max(
             [box.small] + [i + 1 for c, i in self.excluded[index] if c <= box.few],
@@ -380,7 +387,7 @@ class _Run:
 
 
 def _sides(line: dict[int, float], few: int, many: int) -> list[tuple[int, int]]:
-    """Pairs (witness, farther) that show `few` to `many` to lie beyond the witness, off the peak."""
+    """Pairs (witness, farther) that show `few` to `many` to lie beyond the witness."""
     pairs = []
     rates = sorted(line.items())
     highest = 0.0

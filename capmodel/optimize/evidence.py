@@ -173,7 +173,7 @@ def monotonicities(evaluators: list[Evaluator]) -> list[Monotonicity]:
 
 
 def _single_peak(evaluators: list[Evaluator]) -> Monotonicity:
-    """Before its cliff, the rate at one DRAM size rises with sessions to one peak and then falls."""
+    """Before the cliff, the rate at one DRAM size has a single peak over sessions."""
     triples, worst = 0, 0.0
     for evaluator in evaluators:
         lines: dict[float, list[tuple[int, float]]] = {}

@@ -183,7 +183,7 @@ class Plan:
             "elasticities": self.sensitivity.elasticities,
             "dram_worth": None if self.dram_worth is None else self.dram_worth.to_dict(),
             "robustness": self.robustness.to_dict(),
-            "engine_flags": engine_flags(best),
+            "engine_flags": engine_flags(best, session_cap=self.concurrency),
         }
 
     def _runner_up_dict(self) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ def plan_text(plan: Plan) -> str:
     from ..report.engine_flags import engine_flags
 
     best = plan.best
-    flags = engine_flags(best)
+    flags = engine_flags(best, session_cap=plan.concurrency)
     lines = [
         ("PLAN", _headline(plan)),
         ("money", _money(plan)),

@@ -176,6 +176,8 @@ def _goal(
     demand = turns_per_s
     if sessions_per_hour is not None:
         demand = sessions_per_hour * scenario.workload.turns_mean / SECONDS_PER_HOUR
+    if headroom is not None and not 0 < headroom <= 1:
+        raise SpecError("headroom must be in (0, 1].", field="headroom")
     planned = planning_limit("headroom") if headroom is None else headroom
     return Objective(
         kind=kind,
