@@ -17,6 +17,7 @@ from .posterior import NORMAL_95, STEP, FloatArray, Posterior, noise_sigma, prio
 
 UNINFORMED_SHARE = 0.8
 CONFOUNDED = 0.8
+EXTREME_SIGMAS = 2.0
 TOLD_APART_BY = {
     frozenset({"bandwidth_efficiency", "step_overhead"}): "measure at C = 1 and at a large batch",
     frozenset({"compute_efficiency", "bandwidth_efficiency"}): (
@@ -67,6 +68,13 @@ def warnings(posterior: Posterior) -> tuple[str, ...]:
                     frozenset({first, second}), "measure at another concurrency"
                 )
                 found.append(f"these points cannot tell {first} from {second}: {remedy}")
+    for name, log in zip(posterior.names, posterior.mode, strict=True):
+        if abs(log) > EXTREME_SIGMAS * prior_sigma(name):
+            found.append(
+                f"{name} would have to be {math.exp(log):.2f}, {abs(log) / prior_sigma(name):.1f} "
+                "deviations from what is known: check units (per accelerator or in all), the "
+                "scenario and the build before trusting it"
+            )
     if posterior.inflation > 1.5:
         found.append(
             f"the points scatter {posterior.inflation:.1f} times more than their noise around the "

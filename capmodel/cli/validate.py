@@ -17,9 +17,15 @@ from .options import emit, json_option
     metavar="NAME",
     help="memory|service|reuse|agentic|hit_rate|offload_gain; repeat.  [all]",
 )
+@click.option(
+    "--points",
+    type=click.Path(),
+    metavar="FILE",
+    help="Other replay points (CSV) for the agentic sets.",
+)
 @click.option("--html", "page", type=click.Path(), metavar="FILE", help="Write one HTML page.")
 @json_option
-def command(names: tuple[str, ...], page: str | None, as_json: bool) -> None:
+def command(names: tuple[str, ...], points: str | None, page: str | None, as_json: bool) -> None:
     """How wrong the model is, per set and regime, on cases measured by others.
 
     \b
@@ -28,7 +34,7 @@ def command(names: tuple[str, ...], page: str | None, as_json: bool) -> None:
     """
     from ..validate.validation import validate
 
-    result = validate(*names)
+    result = validate(*names, points=None if points is None else Path(points))
     if page is not None:
         from ..validate.validation_page import validation_page
 

@@ -31,6 +31,7 @@ SHARED_BY_A_SOURCE = {
     "kv_dtype": _SITE,
     "gpu_memory_utilization": _SITE,
     "kv_tokens": (*_SITE, "kv_dtype", "speculation", "dcp"),
+    "accepted_tokens": _SITE,
 }
 
 
@@ -65,6 +66,8 @@ def _completed(row: Row, rows: Sequence[Row]) -> tuple[Row, list[str]]:
     filled, named = dict(row), []
     for column, same in SHARED_BY_A_SOURCE.items():
         if filled[column] or any(not filled[key] for key in ("model", "engine")):
+            continue
+        if column == "accepted_tokens" and filled["speculation"] in ("", "none"):
             continue
         stated = {other[column] for other in rows if all(other[k] == filled[k] for k in same)}
         stated.discard("")

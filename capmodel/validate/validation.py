@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError, nearest_names
@@ -53,13 +54,16 @@ class Validation:
         return "\n".join(lines)
 
 
-def validate(*names: str) -> Validation:
+def validate(*names: str, points: Path | None = None) -> Validation:
     """Return the error tables of the named sets, all of them if none is named.
 
     Parameters
     ----------
     *names : str
         Sets.
+    points : Path, optional
+        Other replay points for the agentic, offload-gain and calibrated sets, in the columns of
+        the public collection or of the shipped table; only these sets are then run.
 
     Raises
     ------
@@ -73,9 +77,28 @@ def validate(*names: str) -> Validation:
                 field="set",
                 nearest=nearest_names(name, SETS),
             )
+    if points is not None:
+        return _validation_of(points, names)
     wanted = [name for name in SETS if name in names or not names]
     modules = [importlib.import_module(f".{SETS[name]}", __package__) for name in wanted]
     return Validation(sets=tuple(module.run() for module in modules))
+
+
+def _validation_of(points: Path, names: tuple[str, ...]) -> Validation:
+    from . import agentic_set, calibrated_set, offload_gain_set
+    from .agentic_cases import measured_points
+    from .replay_columns import read_rows
+
+    runs = {
+        "agentic": agentic_set.run,
+        "offload_gain": offload_gain_set.run,
+        "calibrated": calibrated_set.run,
+    }
+    for name in names:
+        if name not in runs:
+            raise SpecError(f"set {name!r} does not take replay points.", field="points")
+    found = measured_points(read_rows(points))
+    return Validation(sets=tuple(runs[name](found) for name in runs if name in names or not names))
 
 
 def _details(table: Table) -> list[str]:

@@ -166,3 +166,15 @@ def test_forecasts_hold_the_planted_answer_nine_times_in_ten() -> None:
         _, low, high = answer.values["output_tokens_per_s"]
         inside += low <= toy(Adjustment(**factors), 6)["output_tokens_per_s"] <= high
     assert inside / draws > 0.8
+
+
+def test_figures_per_accelerator_are_not_fitted_in_silence() -> None:
+    eighth = [
+        Observation(
+            concurrency=p.concurrency,
+            measured={"output_tokens_per_s": p.measured["output_tokens_per_s"] / 8},
+        )
+        for p in noiseless((1, 4, 8, 16))
+    ]
+    assert any("per accelerator" in text for text in warnings(fit(toy, eighth)))
+    assert not any("per accelerator" in text for text in warnings(fit(toy, noiseless((1, 8)))))
