@@ -58,7 +58,7 @@ deployment_options = _stack(
         click.option("--max-num-seqs", type=int, help="Running-request limit."),
         click.option("--max-num-batched-tokens", type=int, help="Tokens per step."),
         click.option("--prefix-caching", type=click.Choice(["on", "off"]), help="[on]"),
-        click.option("--scheduling", metavar="POLICY", help="first-come is modelled.  [first-come]"),
+        click.option("--scheduling", metavar="POLICY", help="Only first-come.  [first-come]"),
         click.option("--speculate", metavar="NAME:K", help="Draft and depth, such as dspark:2."),
     ]
 )  # fmt: skip
