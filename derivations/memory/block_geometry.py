@@ -193,3 +193,49 @@ def proof(step: Steps) -> Iterator[Claim]:
         yield Claim(text=text, formula=formula, unit=unit, domain=plain, implements=made,
                     code=lambda y, z, w, p=part: getattr(
                         pages.plain_plan(y, z, dcp=w, step_tokens=1), p))  # fmt: skip
+
+    # 9. Groups whose page is a share of the pool's take that share of a block.
+    share = sp.symbols("q", positive=True)
+    small = window | {share: Draw(0.2, 0.9)}
+    yield Claim(
+        text="blocks of a growing group with small pages",
+        formula=g * sp.ceiling(tokens / beta) * share,
+        domain=small,
+        implements=names,
+        rises=(g, share),
+        code=lambda a, c, t, w, u, q: LayerGroups(groups=a, block_tokens=c, page_share=q).blocks(
+            t, u
+        ),
+    )
+    yield Claim(
+        text="blocks of a window with small pages",
+        formula=g * (sp.ceiling(sp.Min(bound - 1 + add, tokens) / beta) + 1) * share,
+        domain=small,
+        implements=names,
+        code=lambda a, c, t, w, u, q: LayerGroups(
+            groups=a, block_tokens=c, bound_tokens=w, page_share=q
+        ).blocks(t, u),
+    )
+    yield Claim(
+        text="a window one token under a block boundary",
+        formula=2 * g + 0 * beta,
+        domain={g: Draw(1, 4, whole=True), beta: Draw(16, 2048, whole=True)},
+        implements=names,
+        code=lambda a, c: LayerGroups(groups=a, block_tokens=c, bound_tokens=c + 1).blocks(
+            10 * c, 0
+        ),
+    )
+    yield Claim(
+        text="pool bytes of a further token with small pages",
+        formula=b * g * share / beta,
+        domain={g: pool[g], beta: pool[beta], b: pool[b], share: small[share]},
+        implements=(PAGES + "PagePlan.bytes_per_token",),
+        rises=(share,),
+        code=lambda a, c, e, q: (
+            PagePlan(
+                block_tokens=c,
+                block_bytes=e,
+                growing=(LayerGroups(groups=a, block_tokens=c, page_share=q),),
+            ).bytes_per_token
+        ),
+    )

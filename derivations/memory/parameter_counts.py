@@ -358,3 +358,43 @@ def proof(step: Steps) -> Iterator[Claim]:
                 formula=2 * (one + 2 * h * h + 3 * h + 2 * V * h),
                 implements=(count + "mtp_params",),
                 code=lambda *v: params.mtp_params(model(*v, mtp_embeddings=True)))  # fmt: skip
+
+    # 6. A stack with every class of tensor at once: latent and shared experts, norms in the heads.
+    full = stack | {si: moe[si], lat: Draw(128, 512, whole=True)}
+
+    def rich(width, a, b, c, vocabulary, layers, inner_, experts, chosen, shared, narrow):
+        mixer = GroupedQueryAttention(query_heads=a, kv_heads=b, head_dim=c, qk_norm="head")
+        feed = MixtureOfExperts(
+            experts=experts,
+            experts_per_token=chosen,
+            intermediate_size=inner_,
+            shared_intermediate_size=shared,
+            latent_size=narrow,
+            router_bias=True,
+        )
+        groups = (LayerGroup(count=layers, mixer=mixer, feed_forward=feed),)
+        return plain_model(groups, hidden_size=width, vocab_size=vocabulary)
+
+    each = grouped + 3 * h * si + h * E + 2 * h * lat
+    whole_layer = each + 3 * E * lat * i + E + 2 * d + 2 * h
+    yield Claim(
+        text="all parameters of a stack with every class",
+        formula=L * whole_layer + h + 2 * V * h,
+        domain=full,
+        implements=(count + "parameters", count + "ModelParams.total"),
+        code=lambda *v: params.parameters(rich(*v)).total,
+    )
+    yield Claim(
+        text="multiplied parameters of a stack with every class",
+        formula=L * (each + 3 * k * lat * i) + V * h,
+        domain=full,
+        implements=(count + "parameters", count + "ModelParams.matmul"),
+        code=lambda *v: params.parameters(rich(*v)).matmul,
+    )
+    yield Claim(
+        text="one layer with every class",
+        formula=whole_layer,
+        domain=full,
+        implements=(count + "layer_params", count + "FeedForwardParams.total"),
+        code=lambda *v: params.layer_params(rich(*v).layers[0], rich(*v)),
+    )

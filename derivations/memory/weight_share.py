@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import sympy as sp
 
 from capmodel.memory import weights
-from capmodel.spec.attention import GroupedQueryAttention, LatentAttention
+from capmodel.spec.attention import GroupedQueryAttention, KimiDeltaAttention, LatentAttention
 from capmodel.spec.deployment import Deployment
 from capmodel.spec.model import DenseFeedForward, LayerGroup, MixtureOfExperts
 from capmodel.spec.precision import WeightPrecision
@@ -145,3 +146,67 @@ def proof(step: Steps) -> Iterator[Claim]:
                 formula=sum(parts.values()).subs({a: 0, b: 0}),
                 implements=("capmodel.memory.weights:checkpoint_bytes",),
                 code=lambda *v: weights.checkpoint_bytes(drawn(*v)[0]))  # fmt: skip
+
+    # 5. Small tensors: those of delta attention in four bytes, routing corrections with them.
+    heads, d, K = sp.symbols("n d K", positive=True)
+    delta = {h: dims[h], V: dims[V], E: dims[E], i: dims[i], heads: Draw(8, 32, whole=True),
+             d: Draw(32, 128, whole=True), K: Draw(2, 4, whole=True)}  # fmt: skip
+
+    def kimi(width, table, experts, inner, count, size, kernel, **more):
+        mixer = KimiDeltaAttention(
+            heads=count, head_dim=size, conv_kernel=kernel, full_rank_gate=True
+        )
+        moe = MixtureOfExperts(
+            experts=experts,
+            experts_per_token=2,
+            intermediate_size=inner,
+            router_bias=True,
+            shared_gate=True,
+        )
+        stack = (LayerGroup(count=3, mixer=mixer, feed_forward=moe),)
+        return plain_model(
+            stack,
+            hidden_size=width,
+            vocab_size=table,
+            precision=formats,
+            vision_params=1000,
+            **more,
+        )
+
+    def small_of(*v):
+        model = kimi(*v)
+        return weights.rank_weights(
+            model, Deployment(tp=2), model.layers, first=True, last=True
+        ).small
+
+    tensors = 4 * (3 * heads * d * K + heads + heads * d + d) + 4 * E + 2 * h + 4 * h
+    yield Claim(
+        text="small tensors of delta attention",
+        formula=3 * tensors + 2 * h,
+        domain=delta,
+        implements=names,
+        code=small_of,
+        rises=(heads, d, K, E),
+    )
+    yield Claim(
+        text="a vision tower is held whole, in bf16",
+        formula=2000 + 0 * h,
+        domain=delta,
+        implements=names,
+        code=lambda *v: (
+            weights.rank_weights(
+                kimi(*v), Deployment(), kimi(*v).layers, first=True, last=False
+            ).vision
+        ),
+    )
+    yield Claim(
+        text="the checkpoint leaves the vision tower out",
+        formula=0 * h + 1,
+        domain=delta,
+        implements=("capmodel.memory.weights:checkpoint_bytes",),
+        code=lambda *v: (
+            1.0
+            + weights.checkpoint_bytes(kimi(*v))
+            - weights.checkpoint_bytes(replace(kimi(*v), vision_params=0))
+        ),
+    )

@@ -108,7 +108,7 @@ def proof(step: Steps) -> Iterator[Claim]:
                     code=lambda *v, q=queue_point: q(*v).cycle_s[0])  # fmt: skip
 
     # 6. Memory for one or two of three lanes: with the chance f two contexts fit. The rate with two
-    #    or three present is mu_1 + f (mu_2 - mu_1), and a chain over the lanes present closes the loop.
+    #    or three present is mu_1 + f (mu_2 - mu_1), and a chain over the lanes closes the loop.
     w, sd, B = sp.symbols("w sigma B", positive=True)
     f = sp.erfc((2 * w - B) / sd / sp.sqrt(2)) / 2
     one = 1 / (D + s)
@@ -145,4 +145,45 @@ def proof(step: Steps) -> Iterator[Claim]:
             where=fits_two_at_most,
             tolerance=1e-7,
             code=lambda *v, n=name: getattr(crowded(*v), n)[0],
+        )
+
+    # 7. Alone nobody waits and no prefill slows the only decode: the cycle is the sum of its parts,
+    #    whatever the laws of the parts and the sizes of the losses.
+    m, z, extra, load, steps = sp.symbols("m f x l S", positive=True)
+
+    def alone(think, decode, service, more, share, size, loading, count, variation=1.0):
+        demand = flat_demand(
+            think_s=think,
+            step_s=0.01 * decode,
+            decode_steps=100.0,
+            hit_s=service,
+            miss_s=service + more,
+            hit_steps=count,
+            variation=variation,
+        )
+        return markov_chain.solve(
+            demand, np.asarray([share * size]), np.asarray([loading]), 1, np.inf, size
+        )
+
+    single = {Z: seconds, D: seconds, s: seconds, extra: seconds, m: Draw(0.1, 0.9),
+              z: Draw(0.3, 0.9), load: seconds, steps: Draw(1.0, 9.0)}  # fmt: skip
+    for variation in (1.0, 0.3):
+        yield Claim(
+            text=f"cycle of one session on the exact chain, squared variation {variation}",
+            formula=Z + D + s + m * z * extra + load,
+            unit="s",
+            domain=single,
+            implements=("capmodel.network.markov_chain:solve",),
+            tolerance=1e-8,
+            rises=(Z, D, s, m, z, load),
+            code=lambda *v, k=variation: alone(*v, k).cycle_s[0],
+        )
+        yield Claim(
+            text=f"decode of one session on the exact chain, squared variation {variation}",
+            formula=D,
+            unit="s",
+            domain=single,
+            implements=("capmodel.network.markov_chain:solve",),
+            tolerance=1e-8,
+            code=lambda *v, k=variation: alone(*v, k).decode_s[0],
         )

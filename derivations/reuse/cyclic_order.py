@@ -110,7 +110,7 @@ def proof(step: Steps) -> Iterator[Claim]:
     )
 
     # 4. A shared prefix S is held once and always found; an old part of a prefix hits only when all
-    #    of the recent part does, at its own distance; with resume points every k tokens, whole steps.
+    #    of the recent part does, at its own distance; with resume points, in whole steps of k.
     S, old, deep, k = sp.symbols("S o d k", positive=True)
     near, far = sp.symbols("n f", positive=True)
 

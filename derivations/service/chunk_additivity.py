@@ -191,3 +191,26 @@ def proof(step: Steps) -> Iterator[Claim]:
     yield Claim(text="steps of the network's prefill beside decodes", rises=(j, v),
                 formula=u1 / (m - v * j), domain=beside, implements=moment, code=busy,
                 where=lambda *w: w[0] > 1.1 * w[4])  # fmt: skip
+
+    # 6. Decodes beside a pipelined prefill add v j tokens to a cycle, once.
+    def piped_beside(new, sequences, verify, budget, depth):
+        rates = StepLaw(
+            terms=(term("one", compute={"tokens": 1.0}),),
+            max_batched_tokens=budget,
+            verify_tokens=verify,
+            pipeline_stages=depth,
+        )
+        return prefill.prefill_s(rates, new, 0.0, sequences, 1.0)
+
+    room = m - v * j
+    chunks = sp.ceiling(u1 / room)
+    end = u1 - room * (chunks - 1)
+    ridden = v * j / stages
+    yield Claim(
+        text="tokens of a pipelined prefill beside decodes",
+        formula=u1 + chunks * ridden + (stages - 1) * (end + ridden),
+        domain={u1: beside[u1], j: beside[j], v: beside[v], m: beside[m],
+                stages: Draw(2, 8, whole=True)},
+        implements=names,
+        code=piped_beside,
+    )  # fmt: skip

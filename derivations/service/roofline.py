@@ -154,3 +154,34 @@ def proof(step: Steps) -> Iterator[Claim]:
             StepLaw(terms=two_terms(*w[:5]).terms, accepted_tokens=w[5]), float(w[4]), 0.0
         ),
     )
+
+    # 7. Verifying v positions per sequence multiplies its tokens and its attention by v.
+    v_ = sp.symbols("v_s", positive=True)
+
+    def verified(params, flop, attention, sequences, context, depth):
+        law = raw_step_law(
+            active_params=params,
+            fixed_weight_bytes=0.0,
+            expert_weight_bytes=0.0,
+            experts=1,
+            experts_per_token=1,
+            flop_per_s=flop,
+            bytes_per_s=1e30,
+            prefill_pair_flop=0.0,
+            decode_pair_flop=attention,
+            kv_read_bytes_per_token=0.0,
+            step_overhead_s=0.0,
+            max_batched_tokens=10**9,
+            verify_tokens=depth,
+        )
+        return law.step_s(0.0, 0.0, float(sequences), context)
+
+    yield Claim(
+        text="decode step with drafts to verify",
+        formula=v_ * n * (2 * P + pair * c) / F,
+        implements=names,
+        domain={P: free[P], F: free[F], pair: free[pair], n: alone[n], c: alone[c],
+                v_: Draw(2, 6, whole=True)},
+        rises=(v_, n),
+        code=verified,
+    )  # fmt: skip

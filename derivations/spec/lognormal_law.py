@@ -152,3 +152,35 @@ def proof(step: Steps) -> Iterator[Claim]:
                 formula=mean**2 * (1 + cv**2), domain=given | {cv: Draw(0.1, 1.0)},
                 implements=("capmodel.network.service_demand:lognormal_nodes",),
                 code=lambda a, k: node_moment(a, k, 2))  # fmt: skip
+
+    # 7. Parts without spread are jumps: nothing below their value, everything from it on.
+    def jumps(weight, value, width, order):
+        law_ = LognormalMixture(
+            weights=(weight, 1.0 - weight), medians=(value, 0.0), sigmas=(0.0, 0.0)
+        )
+        return law_._partial_moment(np.asarray([width * value]), order)[0]
+
+    step_domain = {w: Draw(0.1, 0.9), m: Draw(2.0, 60.0, "s")}
+    for order, value, unit in ((0, 1, "1"), (1, w * m, "s"), (2, w * m**2, "s^2")):
+        yield Claim(
+            text=f"moment {order} of constants, above them",
+            formula=value + 0 * m,
+            unit=unit,
+            domain=step_domain,
+            implements=(LAW + "limited_mean", LAW + "mean"),
+            code=lambda a, b, o=order: jumps(a, b, 1.5, o),
+        )
+    yield Claim(
+        text="share of constants not above a line below them",
+        formula=1 - w,
+        domain=step_domain,
+        implements=(LAW + "limited_mean", LAW + "mean"),
+        code=lambda a, b: jumps(a, b, 0.5, 0),
+    )
+    yield Claim(
+        text="gaps are longer than less than nothing",
+        formula=1 + 0 * m,
+        domain=step_domain,
+        implements=(LAW + "survival",),
+        code=lambda a, b: mixed(a, b, 0.5).survival([-1.0])[0],
+    )
