@@ -95,7 +95,7 @@ def quantile(p: npt.ArrayLike) -> FloatArray:
     start = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
         1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
     )
-    y = -start
+    y: FloatArray = -start
     for _ in range(3):
         y = y - (cdf(y) - tail) / np.maximum(pdf(y), 1e-300)
     return np.where(probability < 0.5, y, -y)

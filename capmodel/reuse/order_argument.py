@@ -75,7 +75,7 @@ def binomial_pmf(trials: int, p: FloatArray) -> FloatArray:
         + (trials - k.reshape(shape)) * np.log1p(-inside)
     )
     pmf: FloatArray = np.exp(log_pmf)
-    return pmf / pmf.sum(axis=0)
+    return np.asarray(pmf / pmf.sum(axis=0), dtype=np.float64)
 
 
 def missing_fraction(
