@@ -10,9 +10,8 @@ from typing import Any
 from ..calibrate.adjustment import PARAMETERS, Adjustment
 from ..calibrate.observation import Observation
 from ..calibrate.posterior import fit
-from .agentic_cases import shipped_points
 from .agentic_prediction import prediction
-from .agentic_set import Comparison, comparisons, groups_of
+from .agentic_set import Comparison, comparisons, groups_of, shipped_comparisons
 from .error_table import Scored, statistics, worst
 from .measured_point import MeasuredPoint
 
@@ -95,7 +94,7 @@ def run(points: Sequence[MeasuredPoint] | None = None) -> dict[str, Any]:
     points : sequence of MeasuredPoint, optional
         Other points; None for those that come with the package.
     """
-    rows = comparisons(shipped_points() if points is None else points)
+    rows = shipped_comparisons() if points is None else comparisons(points)
     found = curves(rows)
     scored = [item for curve in found for item in held_out(curve)]
     used = {row.point.id for curve in found for row in curve}

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .agentic_cases import shipped_points
-from .agentic_set import Comparison, comparisons, groups_of
+from .agentic_set import Comparison, comparisons, groups_of, shipped_comparisons
 from .error_table import Scored, statistics, worst
 from .measured_point import MeasuredPoint
 
@@ -68,7 +67,7 @@ def run(points: Sequence[MeasuredPoint] | None = None) -> dict[str, Any]:
     points : sequence of MeasuredPoint, optional
         Other points; None for those that come with the package.
     """
-    rows = comparisons(shipped_points() if points is None else points)
+    rows = shipped_comparisons() if points is None else comparisons(points)
     scored = gains(rows)
     missed = [s for s in scored if abs(s.error) > GAIN_MISS or s.predicted > LARGEST_CREDIBLE_GAIN]
     paired = {name for s in scored for name in s.id.split("+")}
