@@ -88,6 +88,7 @@ EXCEPTIONS = {
         "reuse.composition",
         "reuse.feedback",
         "reuse.moments",
+        "optimize.fleet",
         "service.closed_loop",
     },
 }
