@@ -17,6 +17,7 @@ from .configuration import Configuration
 from .evaluation import Evaluated
 from .evidence import point_value
 from .objective import hourly_usd, tokens_per_request
+from .price_floor import price_floor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +184,24 @@ class Plan:
             "elasticities": self.sensitivity.elasticities,
             "dram_worth": None if self.dram_worth is None else self.dram_worth.to_dict(),
             "robustness": self.robustness.to_dict(),
+            "price_floor": self._price_floor_dict(),
             "engine_flags": engine_flags(best, session_cap=self.concurrency),
         }
+
+    def _price_floor_dict(self) -> dict[str, Any] | None:
+        """Tariffs, in proportion to the market's, at which the plan breaks even and keeps half."""
+        if self.run.scenario.tariff is None:
+            return None
+        rows = {}
+        for name, margin in (("breakeven", 0.0), ("half_margin", 0.5)):
+            floor = price_floor(self, margin)
+            rows[name] = {
+                "multiple": floor.multiple,
+                "input_usd_per_mtok": floor.tariff.input_usd_per_mtok,
+                "cached_input_usd_per_mtok": floor.tariff.cached_input_usd_per_mtok,
+                "output_usd_per_mtok": floor.tariff.output_usd_per_mtok,
+            }
+        return rows
 
     def _runner_up_dict(self) -> dict[str, Any] | None:
         if self.runner_up is None:

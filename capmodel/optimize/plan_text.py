@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..units import GB
+from .price_floor import price_floor
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -48,6 +49,13 @@ def _money(plan: Plan) -> str:
     if cost.margin:
         parts = [f"{value:.1%} {rule}" for rule, value in cost.margin.items()]
         text += f"; margin by what is billed as cached: {', '.join(parts)}"
+    if scenario.tariff is not None:
+        floor = price_floor(plan)
+        prices = floor.tariff
+        text += (
+            f"; floor ${prices.input_usd_per_mtok:.2g}/${prices.cached_input_usd_per_mtok:.2g}/"
+            f"${prices.output_usd_per_mtok:.3g} ({floor.multiple:.0%} of the tariff)"
+        )
     return text
 
 

@@ -93,9 +93,8 @@ def test_real_scenarios_equal_their_grid(seed: int) -> None:
     plan = cm.optimize(given, level="closed")
     made = plan.search.evaluators[0]
     grid = Evaluator(made.configuration, plan.question.rules, "closed")
-    sizes = made.configuration.dram_sizes_bytes[
-        :: max(len(made.configuration.dram_sizes_bytes) // 4, 1)
-    ]
+    every = made.configuration.dram_sizes_bytes
+    sizes = every[:: max(len(every) // 4, 1)]
     values = [
         point_value(plan.question.objective, made.configuration, point)
         for dram in (*sizes, every[-1])
