@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CapmodelError
 from ..scenario import ResolvedScenario
+from ..service.transfer import tier_transfer
 from ..units import GIB, SECONDS_PER_HOUR
 from .branch_and_bound import search
 from .configuration import Configuration
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # A changed scenario and DRAM [bytes], and by which factor the named input really changed.
 Change = Callable[[ResolvedScenario, float, float], tuple[ResolvedScenario, float, float]]
+LINK = "tier_bytes_per_s"
 
 STEP = 0.04
 HBM_STEP = 0.004
@@ -63,6 +65,10 @@ def _flop(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario,
     return _part(s, flop_per_s=rates), dram, f
 
 
+def _unchanged(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario, float, float]:
+    return s, dram, f
+
+
 def _dram(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario, float, float]:
     return s, dram * f, f
 
@@ -99,7 +105,7 @@ INPUTS: dict[str, tuple[Change, float, bool]] = {
     "hbm_bytes_per_s": (_attribute("hbm_bytes_per_s"), STEP, True),
     "flop_per_s": (_flop, STEP, True),
     "scale_up_bytes_per_s": (_attribute("scale_up_bytes_per_s"), STEP, True),
-    "host_bytes_per_s": (_attribute("host_bytes_per_s"), STEP, True),
+    LINK: (_unchanged, STEP, True),
     "dram_bytes": (_dram, STEP, True),
     "context_tokens": (_context, STEP, False),
     "think_time": (_think, STEP, False),
@@ -122,7 +128,7 @@ def sensitivity(plan: Plan) -> Sensitivity:
     base = plan.configuration.scenario
     elasticities = {}
     for name, (change, step, _) in INPUTS.items():
-        found = _elasticity(plan, change, step)
+        found = _elasticity(plan, name, change, step)
         if found is not None:
             elasticities[name] = found
     resources = [n for n, (_, _, bought) in INPUTS.items() if bought and n in elasticities]
@@ -134,14 +140,15 @@ def sensitivity(plan: Plan) -> Sensitivity:
     )
 
 
-def _elasticity(plan: Plan, change: Change, step: float) -> dict[str, float] | None:
+def _elasticity(plan: Plan, name: str, change: Change, step: float) -> dict[str, float] | None:
     logs = []
     for factor in (math.exp(-step), math.exp(step)):
         scenario, dram, moved = change(plan.configuration.scenario, plan.dram_bytes, factor)
-        if scenario is plan.configuration.scenario and dram == plan.dram_bytes:
+        if name in (LINK, "dram_bytes") and plan.dram_bytes <= 0:
             return None
+        link = factor if name == LINK else 1.0
         try:
-            rate = _rate(plan, scenario, dram)
+            rate = _rate(plan, scenario, dram, link)
         except CapmodelError:
             return None
         if rate <= 0 or moved == 1.0:
@@ -157,8 +164,15 @@ def _elasticity(plan: Plan, change: Change, step: float) -> dict[str, float] | N
     }
 
 
-def _rate(plan: Plan, scenario: ResolvedScenario, dram_bytes: float) -> float:
+def _rate(plan: Plan, scenario: ResolvedScenario, dram_bytes: float, link: float) -> float:
+    """Rate of the plan's sessions in a changed scenario, its tier's link `link` times as fast."""
     configuration = replace(plan.configuration, scenario=scenario)
+    if link != 1.0:
+        with_tier = configuration.with_dram(dram_bytes)
+        moved = tier_transfer(with_tier.model, with_tier.node, with_tier.deployment)
+        assert with_tier.deployment.offload is not None  # the caller checked the size
+        faster = replace(with_tier.deployment.offload, bytes_per_s=moved.load_bytes_per_s * link)
+        configuration = replace(configuration, tier=faster)
     free = Rules(hit_share=0.0)
     evaluator = Evaluator(configuration, free, plan.question.level)
     return evaluator.point(plan.concurrency, dram_bytes).requests_per_s
@@ -179,7 +193,7 @@ def _shadow_prices(
         "hbm_bytes_per_s": ("percent of HBM bandwidth", 100.0),
         "flop_per_s": ("percent of FLOP rate", 100.0),
         "scale_up_bytes_per_s": ("percent of the scale-up link", 100.0),
-        "host_bytes_per_s": ("percent of the host link", 100.0),
+        LINK: ("percent of the tier's link rate", 100.0),
     }
     prices: dict[str, dict[str, Any]] = {}
     for name, (unit, amount) in units.items():

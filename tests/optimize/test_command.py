@@ -56,7 +56,8 @@ def test_estimates_import_no_solver() -> None:
         "cm.estimate(cm.Scenario(model='qwen3-0.6b', node='1xH100-80GB'), 2, level='closed'); "
         "cm.optimize(cm.Scenario(model='qwen3-0.6b', node='1xH100-80GB', max_num_seqs=4, "
         "context_tokens_mean=4000.0), level='closed'); "
-        "print([m for m in ('cvxpy', 'sympy', 'scipy', 'pandas', 'matplotlib') if m in sys.modules])"
+        "heavy = ('cvxpy', 'sympy', 'scipy', 'pandas', 'matplotlib'); "
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -20,7 +20,8 @@ from capmodel.spec.deployment import Deployment, Offload, Speculation
 
 FULL = Deployment(
     tp=8, pp=2, ep=8, dcp=8, kv_dtype="fp8", max_model_len=100_000,
-    offload=Offload(tier="dram", bytes=8 * 2**30), speculation=Speculation(name="mtp", draft_tokens=2),
+    offload=Offload(tier="dram", bytes=8 * 2**30),
+    speculation=Speculation(name="mtp", draft_tokens=2),
 )  # fmt: skip
 
 

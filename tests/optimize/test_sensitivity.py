@@ -27,8 +27,7 @@ def test_signs(plan: Plan) -> None:
     assert found["context_tokens"]["throughput"] < 0
     assert found["hit_ceiling"]["throughput"] > 0
     # No tier, so neither its size nor its link is an input.
-    assert "dram_bytes" not in found
-    assert found["host_bytes_per_s"]["throughput"] == pytest.approx(0.0, abs=1e-9)
+    assert "dram_bytes" not in found and "tier_bytes_per_s" not in found
 
 
 def test_cost_is_proportional_to_the_rent(plan: Plan) -> None:
@@ -58,7 +57,7 @@ def test_free_resources_of_a_plan_with_dram_have_a_price() -> None:
     found = dram.sensitivity
     assert found.elasticities["dram_bytes"]["throughput"] >= -1e-6
     assert found.shadow_prices["dram_bytes"]["unit"] == "GiB of DRAM per node"
-    assert found.elasticities["host_bytes_per_s"]["throughput"] > 0
+    assert found.elasticities["tier_bytes_per_s"]["throughput"] > 0
 
 
 def test_robustness_counts_what_breaks(plan: Plan) -> None:
