@@ -85,3 +85,62 @@ def proof(step: Steps) -> Iterator[Claim]:
             j,
         ),
     )
+
+    # 4. The same with everything switched on: overlap, a front end, drafts, decodes that read their
+    #    context (so d grows with the batch of each replica), and several decode replicas.
+    A, o_, f, front, slope, Nd, w = sp.symbols("A o_v f r g N_d w", positive=True)
+    hidden = L - o_ * sp.Min(P + front, (1 - f) * L)
+    steps_ = (out - 1) / A
+    read = slope * (w + out / 2)
+    # n/N_d sequences on each replica: n/(D d) with d = g (w + o/2) n/N_d is N_d/(D g (w + o/2)).
+    paced = Nd / (steps_ * read)
+    waiting = P + front + hidden
+    step.solves("8. decodes that read bring a fixed rate, whatever the batch",
+                X * steps_ * read * n / Nd - n, X, paced)  # fmt: skip
+    full = {P: Draw(0.1, 0.3), L: Draw(0.1, 1.0), out: Draw(50.0, 500.0), C: Draw(900.0, 1500.0),
+            A: Draw(1.2, 3.0), o_: Draw(0.2, 1.0), f: Draw(0.02, 0.2), front: Draw(0.01, 0.1),
+            slope: Draw(1e-6, 3e-6), Nd: Draw(2, 5, whole=True)}  # fmt: skip
+
+    def rich(prefill, load, output, clients, accepted, over, first, request, gain, replicas, field):
+        busy = StepLaw(terms=(term("step", memory={"step": prefill}),), request_s=request,
+                       max_batched_tokens=int(tokens))  # fmt: skip
+        reading = StepLaw(terms=(term("read", memory={"decode_context": gain}),),
+                          accepted_tokens=accepted, max_sequences=4096)  # fmt: skip
+        found = disaggregation.disaggregated_point(
+            busy, reading, link(load, 0.0, tokens, 1e9, over, first), tokens, output, clients,
+            prefill_replicas=10**6, decode_replicas=replicas,
+        )  # fmt: skip
+        return getattr(found, field)
+
+    fixed = paced.subs(w, sp.Float(tokens))
+    for field, value in (
+        ("decoding", C - fixed * waiting),
+        ("output_tokens_per_s", fixed * out),
+        ("ttft_s", waiting),
+    ):
+        yield Claim(
+            text=f"two pools with everything on: {field}",
+            formula=value,
+            domain=full,
+            implements=names,
+            tolerance=1e-7,
+            where=lambda *v: v[3] > 5 * v[9] + v[9] * v[4] / (49 * v[8] * 1025) * 2.0,
+            code=lambda *v, k=field: rich(*v, k),
+        )
+
+    def matched(prefill, gain, output, sequences, accepted):
+        busy = StepLaw(terms=(term("step", memory={"step": prefill}),),
+                       max_batched_tokens=int(tokens))  # fmt: skip
+        reading = StepLaw(terms=(term("read", memory={"decode_context": gain}),),
+                          accepted_tokens=accepted)  # fmt: skip
+        return disaggregation.matched_prefill_replicas(busy, reading, tokens, output, sequences)
+
+    yield Claim(
+        text="matched replicas of decodes that read their context",
+        formula=P / (steps_ * read.subs(w, sp.Float(tokens))),
+        domain={P: full[P], slope: full[slope], out: full[out], n: Draw(2.0, 200.0), A: full[A]},
+        implements=("capmodel.service.disaggregation:matched_prefill_replicas",),
+        rises=(P, A),
+        falls=(slope, out),
+        code=matched,
+    )

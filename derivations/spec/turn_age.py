@@ -112,3 +112,52 @@ def proof(step: Steps) -> Iterator[Claim]:
         yield Claim(text=f"workload of growing sessions: {name}", formula=value, unit=unit,
                     domain=domain, implements=("capmodel.spec.turn_moments:workload_of_turns",),
                     code=lambda *v, f=name: getattr(load(*v), f), tolerance=1e-8)  # fmt: skip
+
+    # 6. A longest context ends sessions early: at most floor((W - S - L0)/(u + o)) turns.
+    W = sp.symbols("W", positive=True)
+
+    def cut(first, new, out, shared, longest):
+        law = LognormalMixture.constant
+        found = workload_of_turns(
+            "drawn",
+            first_tokens=law(first),
+            new_tokens=law(new),
+            output_tokens=law(out),
+            turns=law(400.0),
+            think_time=law(10.0),
+            shared_prefix_tokens=shared,
+            max_context_tokens=longest,
+        )
+        return found.turns_mean
+
+    yield Claim(
+        text="turns under a longest context",
+        formula=sp.floor((W - S - L0) / (u + o)),
+        domain={L0: domain[L0], u: domain[u], o: domain[o], S: domain[S],
+                W: Draw(1e5, 3e5, "tokens")},
+        implements=("capmodel.spec.turn_moments:workload_of_turns",),
+        code=cut,
+    )  # fmt: skip
+
+    # 7. Spread turns: the strata have the law's mean, but for rounding to whole turns.
+    def spread_turns(mean_turns, variation):
+        law = LognormalMixture.from_mean_cv
+        found = workload_of_turns(
+            "drawn",
+            first_tokens=law(1e4, 0.5),
+            new_tokens=law(1e3, 0.5),
+            output_tokens=law(400.0, 0.5),
+            turns=law(mean_turns, variation),
+            think_time=law(10.0, 1.0),
+        )
+        return found.turns_mean
+
+    yield Claim(
+        text="mean of spread turns",
+        formula=mean,
+        domain={mean: Draw(60.0, 300.0), cv: Draw(0.2, 0.6)},
+        implements=("capmodel.spec.turn_moments:workload_of_turns",),
+        tolerance=2e-3,
+        rises=(mean,),
+        code=spread_turns,
+    )

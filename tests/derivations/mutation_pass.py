@@ -32,7 +32,8 @@ GUARD = 1e-5
 # converge to, so their mutants are counted apart.
 METHODS = (
     "capmodel.network.fixed_points:", "capmodel.network.amva:solve",
-    "capmodel.network.closed_form:solve", "capmodel.normal:quantile",
+    "capmodel.network.closed_form:solve", "capmodel.normal:quantile", "capmodel.normal:erfc",
+    "capmodel.network.service_demand:batch_grid",
     "capmodel.spec.distributions:LognormalMixture.quantile",
     "capmodel.memory.pages:PagePlan.longest_request",
     "capmodel.service.speculation:break_even_sequences",
@@ -145,7 +146,9 @@ def _sites(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, Any, str]]:
         for node in ast.walk(body):
             if id(node) in skipped:
                 continue
-            if isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
+            if isinstance(node, ast.BinOp) and _is_nudge(node):
+                skipped |= {id(node.left), id(node.right)}
+            elif isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
                 yield name, node, "operator"
             elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
                 yield name, node, "sign"
@@ -161,6 +164,12 @@ def _is_text(node: ast.AST) -> bool:
         return node.arg in ("axis", "dtype", "ddof", "indexing", "side")
     # Unions of types in a `match` or an isinstance are not sums.
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
+
+
+def _is_nudge(node: ast.BinOp) -> bool:
+    """Whether one side is a guard, as in ``1.0 - 1e-12``: rounding, not arithmetic."""
+    sides = [side.value for side in (node.left, node.right) if isinstance(side, ast.Constant)]
+    return any(isinstance(value, float) and 0 < abs(value) < GUARD for value in sides)
 
 
 def _is_factor(value: object) -> bool:
