@@ -210,3 +210,28 @@ def proof(step: Steps) -> Iterator[Claim]:
             - weights.checkpoint_bytes(replace(kimi(*v), vision_params=0))
         ),
     )
+
+    # 6. A prediction module: its layer, the projection of two hidden states onto one, three norms.
+    def module(width, heads_, inner):
+        mixer = GroupedQueryAttention(query_heads=heads_, kv_heads=4, head_dim=64)
+        layer = (
+            LayerGroup(
+                count=1, mixer=mixer, feed_forward=DenseFeedForward(intermediate_size=inner)
+            ),
+        )
+        model = plain_model(
+            layer, hidden_size=width, precision=formats, mtp_layers=1, mtp_stack=layer
+        )
+        found = weights.rank_weights(model, Deployment(), layer, first=True, last=True, mtp=True)
+        return found.mtp
+
+    body = 2 * (h * q * 64 * 2 + kv) + 3 * h * i * fp8 + 2 * 2 * h
+    yield Claim(
+        text="bytes of a prediction module, its own norms aside",
+        formula=body + 2 * h**2 * 2,
+        domain={h: dims[h], q: dims[q], i: dims[i]},
+        implements=names,
+        tolerance=3e-3,
+        rises=(h, q, i),
+        code=module,
+    )
