@@ -6,73 +6,17 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .answer_parts import Cliff as Cliff
+from .answer_parts import HitRate as HitRate
+from .answer_parts import NearestCase as NearestCase
+from .answer_parts import WorkingSetEnd as WorkingSetEnd
 from .errors import MissingExtraError
 from .network.benchmark_hour import BenchmarkHour
 from .network.latency import Latency
 
 if TYPE_CHECKING:
     from .pipeline import Run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cliff:
-    """Smallest concurrency past the cliff and its interval; None where there is no cliff."""
-
-    concurrency: int | None
-    low: int | None
-    high: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HitRate:
-    """Token-weighted hit rates over prompts [1]; `hbm + offload = overall`."""
-
-    hbm: float
-    offload: float
-    theoretical: float
-
-    @property
-    def overall(self) -> float:
-        """Share found in any tier [1]."""
-        return self.hbm + self.offload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetEnd:
-    """The operating point with the live tokens of a session at one end of their evidence.
-
-    Parameters
-    ----------
-    tree_tokens_mean : float
-        Live tokens of a session [tokens].
-    hit_rate : float
-        Long-run overall hit rate [1].
-    hour_hit_rate : float
-        Hit rate of the median benchmark hour [1].
-    p_collapsed : float
-        Share of hours with under half of the theoretical hits [1].
-    """
-
-    tree_tokens_mean: float
-    hit_rate: float
-    hour_hit_rate: float
-    p_collapsed: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearestCase:
-    """The closest measured point and how the model does on it."""
-
-    source: str
-    description: str
-    metric: str
-    measured: float
-    predicted: float
-
-    @property
-    def relative_error(self) -> float:
-        """Predicted over measured, less one [1]."""
-        return self.predicted / self.measured - 1.0
+    from .report.explain import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,10 +241,31 @@ class Estimate:
         share = self.hit_rate.overall / self.hit_rate.theoretical
         return "before" if share >= 0.9 else "past" if share < 0.1 else "at"
 
+    def explain(self) -> Explanation:
+        """Return the chain of numbers behind the answer, with formula, source and kind."""
+        from .report.explain import explain
+
+        return explain(self.run)
+
+    def to_frame(self) -> Any:
+        """Return one pandas row, dotted names as columns."""
+        return Sweep(rows=(self,)).to_frame()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the cliff around the point and mark it; return the matplotlib axes."""
+        from .report.estimate_figure import estimate_figure
+
+        return estimate_figure(self, ax)
+
     def __str__(self) -> str:
         from .report.first_screen import first_screen
 
         return first_screen(self)
+
+    def _repr_html_(self) -> str:
+        from .report.html_parts import estimate_table
+
+        return estimate_table(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +331,11 @@ class Sweep:
         from .report.sweep_table import sweep_table
 
         return sweep_table(self)
+
+    def _repr_html_(self) -> str:
+        from .report.html_parts import rows_table
+
+        return rows_table(self)
 
 
 def _finite(value: float) -> float | None:

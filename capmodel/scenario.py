@@ -196,6 +196,19 @@ class ResolvedScenario:
 FIELDS = tuple(f.name for f in dataclasses.fields(Scenario))
 
 
+def given_values(scenario: Scenario) -> dict[str, Any]:
+    """Return the fields of a scenario that differ from their defaults, as a scenario file has them.
+
+    Objects stand under their names, for a file cannot hold them.
+    """
+    values = {}
+    for field in dataclasses.fields(scenario):
+        value = getattr(scenario, field.name)
+        if field.default is dataclasses.MISSING or value != field.default:
+            values[field.name] = getattr(value, "name", value)
+    return values
+
+
 def load_scenario(path: str | Path, **flags: Any) -> Scenario:
     """Return the scenario in a YAML, TOML or JSON file; `flags` win over the file.
 

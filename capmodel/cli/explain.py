@@ -13,7 +13,9 @@ from .options import (
     level_option,
     model_and_node,
     offload_options,
+    plot_option,
     price_options,
+    save_plot,
     scenario_from_options,
     workload_options,
 )
@@ -27,8 +29,11 @@ from .options import (
 @workload_options
 @price_options
 @level_option
+@plot_option
 @json_option
-def command(concurrency: int, level: str, as_json: bool, **given: Any) -> None:
+def command(
+    concurrency: int, level: str, plot_file: str | None, as_json: bool, **given: Any
+) -> None:
     """The chain of numbers behind an answer, with unit, formula, source and kind.
 
     \b
@@ -38,4 +43,7 @@ def command(concurrency: int, level: str, as_json: bool, **given: Any) -> None:
     from ..report.explain import explain
 
     solved = run(scenario_from_options(**given), concurrency=concurrency, level=level)
-    emit(explain(solved), as_json=as_json)
+    chain = explain(solved)
+    if plot_file is not None:
+        save_plot(chain, plot_file)
+    emit(chain, as_json=as_json)

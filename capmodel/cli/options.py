@@ -12,6 +12,8 @@ import click
 from ..errors import SpecError
 from ..scenario import FIELDS, Scenario, load_scenario
 
+PICTURES = (".svg", ".png", ".pdf")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -135,8 +137,32 @@ def emit(result: Result, *, as_json: bool) -> None:
         click.echo(str(result))
 
 
+plot_option = click.option(
+    "--plot", "plot_file", type=click.Path(), metavar="FILE", help="Picture (svg, png, pdf)."
+)
+html_option = click.option(
+    "--html", "html_file", type=click.Path(), metavar="FILE", help="Report of one file, offline."
+)
+
+
 def save_plot(result: Any, path: str) -> None:
     """Draw a result's picture into a file whose suffix names the format."""
-    figure = result.plot().figure
-    figure.savefig(Path(path), bbox_inches="tight")
+    from ..report.canvas import save
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in PICTURES:
+        raise SpecError(
+            f"--plot {path}: the suffix names the format, one of {', '.join(PICTURES)}.",
+            field="plot",
+        )
+    save(result.plot(), path)
+    click.echo(f"wrote {path}", err=True)
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a result's text form to a file, or to stdout where the path is ``-``."""
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    Path(path).write_text(text, encoding="utf-8")
     click.echo(f"wrote {path}", err=True)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
+from .canvas import COLOURS
 
 if TYPE_CHECKING:
     from ..results import Estimate, Sweep
 
-# Okabe-Ito colours stay apart for every kind of colour vision; lines also differ in dash.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -57,7 +56,9 @@ def cliff_figure(
     ax.set_ylabel("output [tokens/s]")
     ax.set_title(_title(sweeps[0].rows[0]), fontsize="medium")
     ax.legend(frameon=False)
-    (ax if lower is None else lower[-1]).set_xlabel("live sessions C")
+    last = ax if lower is None else lower[-1]
+    last.set_xlabel("live sessions C")
+    last.xaxis.get_major_locator().set_params(integer=True)
     return ax
 
 

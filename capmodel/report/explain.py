@@ -74,6 +74,12 @@ class Explanation:
             ],
         }  # fmt: skip
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the two engine steps as stacked bars; return the matplotlib axes."""
+        from .step_figure import step_figure
+
+        return step_figure(self.bars, ax)
+
     def __str__(self) -> str:
         lines = []
         for step in self.steps:

@@ -26,6 +26,13 @@ ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "atom":
 
 def first_screen(answer: Estimate) -> str:
     """Return the estimate as a dozen aligned lines."""
+    lines = [headline(answer)]
+    lines += [f"{name:<9} {text}" for name, text in screen_rows(answer)]
+    return "\n".join(lines)
+
+
+def screen_rows(answer: Estimate) -> list[tuple[str, str]]:
+    """Return the lines of the first screen as (name, text), empty ones left out."""
     rows = [
         ("SAFE" if answer.session_cap is not None else "LOAD", _safe(answer)),
         ("binds", _binds(answer)),
@@ -41,12 +48,11 @@ def first_screen(answer: Estimate) -> str:
         ("next", _next(answer)),
     ]
     rows += [("note", warning) for warning in answer.warnings]
-    lines = [_headline(answer)]
-    lines += [f"{name:<9} {text}" for name, text in rows if text]
-    return "\n".join(lines)
+    return [(name, text) for name, text in rows if text]
 
 
-def _headline(answer: Estimate) -> str:
+def headline(answer: Estimate) -> str:
+    """Return what was asked: model, node, build, formats, tier, workload and concurrency."""
     scenario = answer.run.scenario
     deployment, node = scenario.deployment, scenario.node
     layout = "".join(

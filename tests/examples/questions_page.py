@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from test_user_questions import ANSWERED, QUESTIONS, figure, overall
+from test_user_questions import ANSWERED, QUESTIONS, figure, overall, title
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "questions.md"
 HEAD = """# Questions people ask, with the command that answers each
@@ -26,7 +26,7 @@ def number(value: Any) -> str:
 
 def section(question: dict[str, Any]) -> str:
     """Return one question as markdown."""
-    lines = [f"## {question['number']}. {question['topic'].capitalize()}", ""]
+    lines = [f"## {question['number']}. {title(question)}", ""]
     lines += [f"[source]({question['source']}): **{overall(question)}**", ""]
     if "checks" in question:
         lines += ["| command | key | ours | source | |", "|---|---|---|---|---|"]

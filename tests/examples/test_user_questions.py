@@ -96,9 +96,14 @@ def overall(question: dict[str, Any]) -> str:
     return "differs" if "differs" in found else "agrees" if "agrees" in found else "no figure"
 
 
+def title(question: dict[str, Any]) -> str:
+    """Return a question's topic as a heading."""
+    return question["topic"][0].upper() + question["topic"][1:]
+
+
 def test_page_has_every_question_and_its_verdict() -> None:
     page = (TABLE.parent.parent.parent / "docs" / "questions.md").read_text(encoding="utf-8")
     for question in QUESTIONS:
-        heading = f"## {question['number']}. {question['topic'].capitalize()}\n"
+        heading = f"## {question['number']}. {title(question)}\n"
         assert heading in page
         assert f"[source]({question['source']}): **{overall(question)}**" in page
