@@ -19,7 +19,8 @@ from .evaluation import Evaluated, Evaluator, Rules
 from .evidence import Evidence, lower_bound, point_value
 from .objective import Objective
 
-MAX_EVALUATIONS = 5000
+# A search stops here and says what gap is left.
+MAX_EVALUATIONS = 1200
 # A rate must exceed another by this to show on which side of the peak it lies: solver's error.
 SURE = 1e-4
 
@@ -55,6 +56,8 @@ class Search:
         Statements that cover the whole space.
     best : Found or None
         None where no point keeps the rules.
+    open_bound : float
+        Least bound of the boxes that a search which stopped short left open.
     """
 
     configurations: Sequence[Configuration]
@@ -62,6 +65,13 @@ class Search:
     evaluators: dict[int, Evaluator] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)
     best: Found | None = None
+    open_bound: float = math.inf
+
+    @property
+    def lower_bound(self) -> float:
+        """What no point falls under: the best value, or less where the search stopped short."""
+        best = math.inf if self.best is None else self.best.value
+        return min(best, self.open_bound)
 
     @property
     def evaluated(self) -> int:
@@ -165,11 +175,15 @@ class _Run:
                 continue
             self._open(box)
             if self.state.evaluated > MAX_EVALUATIONS:
-                raise SpecError(
-                    f"more than {MAX_EVALUATIONS} points to solve; search fewer axes.",
-                    field="search",
-                )
+                self._leave_open()
         return self.state
+
+    def _leave_open(self) -> None:
+        """Stop short: the bounds of the boxes left open bound what was not looked at."""
+        for box in self.heap:
+            self._too_dear(box, box.small)
+        self.state.open_bound = min((box.bound for box in self.heap), default=math.inf)
+        self.heap.clear()
 
     def _start(self, index: int, made: Evaluator) -> None:
         """Put the whole range on the heap, cut where an earlier search has solved points."""

@@ -135,8 +135,9 @@ class Certificate:
             )
         )
         fitting = sum(most > 0 for most in self.largest_concurrency)
+        whole = "complete enumeration" if self.relative_gap == 0.0 else "search"
         text = (
-            f"complete enumeration by intervals at level {self.question.level}: "
+            f"{whole} by intervals at level {self.question.level}: "
             f"{self.evaluated} of {points} points solved over {fitting} configurations "
             f"({len(self.configurations) - fitting} refused), all others excluded by "
             f"{len(self.evidence)} checked statements"
@@ -147,6 +148,8 @@ class Certificate:
                 f"; but {worst.statement!r} fails by {worst.worst:.1%} on a solved point, so the "
                 "bound is the lossless rate alone"
             )
+        elif self.relative_gap > 0.0:
+            text += "; it stopped short, and the gap is what the open ranges could still hold"
         return text
 
     def to_dict(self) -> dict[str, Any]:

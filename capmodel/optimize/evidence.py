@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .configuration import Configuration
-from .evaluation import PAST_PEAK, Evaluated, Evaluator
+from .evaluation import PAST_PEAK, Evaluated, Evaluator, Rules
 from .objective import Objective, hourly_usd
 
 KINDS = ("point", "broken", "rate", "peak", "single", "refused")
@@ -133,7 +133,7 @@ class Monotonicity:
     pairs : int
         Pairs compared [1].
     worst : float
-        Largest relative violation, 0 for none [1].
+        Largest violation, relative for rates and absolute for shares of hits; 0 for none [1].
     """
 
     statement: str
@@ -147,13 +147,16 @@ class Monotonicity:
 
 def monotonicities(evaluators: list[Evaluator]) -> list[Monotonicity]:
     """Return the assumptions with their worst violation over all evaluated points."""
-    # Relative error of a solved rate or hit rate: the residual of its fixed points.
+    rules = evaluators[0].rules if evaluators else Rules()
     checks: list[tuple[str, str, Figure, int]] = [
-        ("hits do not rise with sessions", "sessions", lambda e: e.hit_share, -1),
-        ("hits do not fall with DRAM", "dram", lambda e: e.hit_share, 1),
         ("the rate does not fall with DRAM", "dram", lambda e: e.requests_per_s, 1),
     ]
-    for slo in evaluators[0].rules.slos if evaluators else ():
+    if rules.hit_share > 0:
+        checks += [
+            ("hits do not rise with sessions", "sessions", lambda e: e.hit_share, -1),
+            ("hits do not fall with DRAM", "dram", lambda e: e.hit_share, 1),
+        ]
+    for slo in rules.slos:
         # A bound met with more sessions must be met with fewer: only broken rules are compared.
         breaks = _breaks(slo.key)
         checks.append((f"{slo.key} stays broken with more sessions", "sessions", breaks, 1))
@@ -166,10 +169,13 @@ def monotonicities(evaluators: list[Evaluator]) -> list[Monotonicity]:
             for one, other in _neighbours(points, axis):
                 low, high = figure(one), figure(other)
                 pairs += 1
-                scale = max(abs(low), abs(high), 1e-12)
+                # Shares of hits differ by what they are, rates by what they are of.
+                scale = 1.0 if "hits" in statement else max(abs(low), abs(high), 1e-12)
                 worst = max(worst, sign * (low - high) / scale)
         found.append(Monotonicity(statement=statement, pairs=pairs, worst=worst))
-    return [*found, _single_peak(evaluators), *_rate_checks(evaluators)]
+    if rules.hit_share > 0:
+        found.append(_single_peak(evaluators))
+    return [*found, *_rate_checks(evaluators)]
 
 
 def _single_peak(evaluators: list[Evaluator]) -> Monotonicity:

@@ -283,7 +283,7 @@ def _certificate(
         ),
         evidence=tuple(found.evidence),
         optimum=best.value,
-        lower_bound=best.value,
+        lower_bound=found.lower_bound,
         optimum_at=_place(best),
         plan_value=plan.value,
         accepted_loss=plan.value / best.value - 1.0,

@@ -1,4 +1,4 @@
-"""How long plans take, in processor time, so that neighbours do not count; doubled for slow ones."""
+"""How long plans take, in processor time so that neighbours do not count; doubled for slow ones."""
 
 from __future__ import annotations
 

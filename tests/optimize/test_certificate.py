@@ -79,3 +79,32 @@ def test_a_scenario_of_objects_has_to_be_given(answer: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match="give the scenarios"):
         check(body)
     assert check(body, [resolved]).ok
+
+
+def test_a_failed_assumption_costs_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    from capmodel.optimize import planner
+    from capmodel.optimize.evidence import Monotonicity
+
+    given = cm.Scenario(model="kimi-k3", node="8xB300", offload="none")
+    sure = cm.optimize(given, level="closed").certificate
+    false = [Monotonicity(statement="hits do not rise with sessions", pairs=1, worst=0.5)]
+    monkeypatch.setattr(planner, "monotonicities", lambda evaluators: false)
+    unsure = cm.optimize(given, level="closed").certificate
+    assert sure.assumptions_hold and not unsure.assumptions_hold
+    assert unsure.lower_bound < sure.lower_bound
+    assert unsure.relative_gap > 0
+    assert "fails by 50.0%" in unsure.method
+
+
+def test_a_search_that_stops_short_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    from capmodel.optimize import branch_and_bound
+
+    given = cm.Scenario(model="kimi-k3", node="8xB300", offload="none")
+    monkeypatch.setattr(branch_and_bound, "MAX_EVALUATIONS", 3)
+    short = cm.optimize(given, level="closed", allow_past_cliff=True)
+    assert short.certificate.relative_gap > 0
+    kept = cm.optimize(given, level="closed").certificate.optimum
+    assert short.certificate.lower_bound <= kept
+    assert "stopped short" in short.certificate.method
+    report = check(json.loads(json.dumps(short.certificate.to_dict())))
+    assert report.ok, report.failures
