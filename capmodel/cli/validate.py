@@ -15,7 +15,7 @@ from .options import emit, json_option
     "names",
     multiple=True,
     metavar="NAME",
-    help="memory|service|reuse|agentic|hit_rate|offload_gain; repeat.  [all]",
+    help="memory|service|reuse|network|agentic|hit_rate|offload_gain|calibrated; repeat.  [all]",
 )
 @click.option(
     "--points",
