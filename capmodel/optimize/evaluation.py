@@ -170,7 +170,7 @@ class Evaluator:
             held = 0.0 if isinstance(farther, str) else hit_share(farther)
             if held < self.rules.hit_share:
                 broken.append(
-                    f"hits at {held:.0%} of their ceiling with {kept} sessions "
+                    f"hits at {held:.1%} of their ceiling with {kept} sessions "
                     f"(limit {self.rules.hit_share:.0%})"
                 )
         figures = {}

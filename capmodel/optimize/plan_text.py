@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..units import GB
+from .configuration import planning_limit
 from .price_floor import price_floor
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def plan_text(plan: Plan) -> str:
         ("settings", f"session cap {plan.concurrency} per replica at the gateway; engine running "
          f"limit {best.running_limit}; alert on {flags['alert_on']}"),
         ("flags", f"{flags['command']}  [{flags['checked_against']}]"),
+        ("note", _note(plan)),
         ("", str(best)),
     ]  # fmt: skip
     return "\n".join(f"{name:9s} {text}".strip() for name, text in lines if text)
@@ -106,6 +108,17 @@ def _holds(plan: Plan) -> str:
         span = f"; cost ${found.value[0]:.4f}-{found.value[2]:.4f} per M"
     why = "".join(f", {name} breaks in {share:.0%}" for name, share in found.breaks.items())
     return f"in {found.holds:.0%} of draws from the workload's evidence intervals{why}{span}"
+
+
+def _note(plan: Plan) -> str:
+    """A warning where no latency was asked for and the cheapest plan is not an online one."""
+    ttft, online = plan.best.latency.ttft_s.p90, planning_limit("online_ttft_p90_s")
+    if plan.question.rules.slos or ttft <= online:
+        return ""
+    return (
+        f"no SLO was asked for, and TTFT p90 is {ttft:.0f} s; for online use add "
+        f"--slo ttft_p90={online:g}"
+    )
 
 
 def _second(plan: Plan) -> str:

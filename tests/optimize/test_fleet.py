@@ -104,3 +104,31 @@ def test_offers_come_from_plans() -> None:
     plan = cm.optimize(given, level="closed")
     assert offers[0].requests_per_s["coding"] == plan.run.requests_per_s
     assert offers[0].usd_per_hour == plan.replica_usd_per_hour
+
+
+def test_the_relaxation_is_strongly_dual() -> None:
+    """The relaxed cost equals the value of its duals, solved elsewhere, with the right signs."""
+    from scipy.optimize import linprog
+
+    offers, demands = _day()
+    plan = fleet(offers, demands)
+    rates = np.asarray([[o.requests_per_s[d.name] for d in demands] for o in offers])
+    prices = np.asarray([o.usd_per_hour for o in offers])
+    available = np.asarray([o.available for o in offers], dtype=float)
+    total = 0.0
+    for hour in range(24):
+        load = np.asarray([d.requests_per_s[hour] for d in demands]) / 0.9
+        # Variables n[o, k], flattened; rows: carry every class, then availability.
+        carry = np.zeros((3, 18))
+        for k in range(3):
+            carry[k, k::3] = -rates[:, k]
+        hold = np.kron(np.eye(6), np.ones(3))
+        solved = linprog(
+            np.repeat(prices, 3), A_ub=np.vstack([carry, hold]), b_ub=np.r_[-load, available]
+        )
+        duals = -solved.ineqlin.marginals
+        assert (duals >= -1e-9).all()
+        assert duals[:3] @ load - duals[3:] @ available == pytest.approx(solved.fun, rel=1e-9)
+        total += solved.fun
+    assert plan.relaxed_usd_per_day == pytest.approx(total, rel=1e-6)
+    assert plan.usd_per_day >= total
