@@ -89,6 +89,8 @@ EXCEPTIONS = {
         "reuse.feedback",
         "reuse.moments",
         "optimize.fleet",
+        "optimize.geometric",
+        "optimize.price_floor",
         "service.closed_loop",
     },
 }
