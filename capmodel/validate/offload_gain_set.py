@@ -48,6 +48,8 @@ def _gain(without: Comparison, held: Comparison) -> Scored:
         reason = f"exceeds {LARGEST_CREDIBLE_GAIN}, the largest gain measured in public: {reason}"
     elif measured < 1.0:
         reason = "the tier made the measured engine slower: the connector, not its capacity"
+    elif predicted < measured:
+        reason = "the measured engine loses more without the tier, or keeps more in it"
     return Scored(
         id=f"{without.point.id}+{held.point.id}",
         source=held.point.source,
