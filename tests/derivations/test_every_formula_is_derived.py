@@ -88,6 +88,7 @@ EXCEPTIONS = {
         "reuse.composition",
         "reuse.feedback",
         "reuse.moments",
+        "optimize.affinity",
         "optimize.fleet",
         "optimize.geometric",
         "optimize.price_floor",
