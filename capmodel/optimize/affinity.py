@@ -35,7 +35,7 @@ def randomly_assigned_sessions(sessions: float, tokens_cv: float, score: float =
     Examples
     --------
     >>> round(randomly_assigned_sessions(16.0, 0.77), 1)
-    11.8
+    12.5
     """
     if not (sessions > 0 and tokens_cv >= 0 and score >= 0):
         raise SpecError("affinity: sessions must be positive, cv and score not negative.")
