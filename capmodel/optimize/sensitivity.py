@@ -89,9 +89,11 @@ def _think(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario
 def _ceiling(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario, float, float]:
     """Scales the misses of an infinite cache down by f; reports the factor on the hits."""
     hits = s.workload.theoretical_hit_rate
+    if hits <= 0 or 1.0 - (1.0 - hits) / f <= 0:
+        return s, dram, 1.0
     after = 1.0 - (1.0 - hits) / f
     workload = replace(s.workload, theoretical_hit_rate=after)
-    return replace(s, workload=workload), dram, after / hits if hits > 0 else 1.0
+    return replace(s, workload=workload), dram, after / hits
 
 
 def _price(s: ResolvedScenario, dram: float, f: float) -> tuple[ResolvedScenario, float, float]:

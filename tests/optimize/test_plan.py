@@ -197,3 +197,13 @@ def test_a_model_that_does_not_fit() -> None:
 def test_wrong_questions_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(SpecError):
         cm.optimize(k3(offload="none"), **wrong)  # type: ignore[arg-type]
+
+
+def test_a_workload_without_reuse_is_planned_by_its_queue() -> None:
+    given = cm.Scenario(model="llama-3.1-70b", node="4xH100-80GB", workload="1k1k")
+    plan = cm.optimize(given, level="closed")
+    assert plan.certificate.relative_gap == 0.0
+    assert plan.dram_bytes == 0.0  # nothing is found again, so no DRAM is as good
+    answer = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert "hit_ceiling" not in answer["elasticities"]
+    assert answer["dram_worth"] is None
