@@ -25,6 +25,7 @@ COMMANDS = {
     "calibrate": ("calibrate", "Factors that your own points imply, with intervals."),
     "validate": ("validate", "Measured cases against the model, misses included."),
     "derive": ("derive", "Derivations, re-proved now."),
+    "serve": ("serve", "The planner page on this machine (extra web)."),
     "list": ("catalog", "The catalog: models, accelerators, nodes, workloads, prices."),
 }
 

@@ -1,0 +1,35 @@
+"""``capmodel serve``: the planner page."""
+
+from __future__ import annotations
+
+import click
+
+from ..errors import MissingExtraError
+
+
+@click.command("serve")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+              help="Port; 0 takes a free one.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="Address to bind; others on the network can then ask.")  # fmt: skip
+def command(port: int, host: str) -> None:
+    """The planner page on this machine: sliders for model, node, sessions, DRAM and prices.
+
+    \b
+    capmodel serve
+    capmodel serve --port 9000
+    """
+    from ..serve.app import make_app
+
+    names = ("127.0.0.1", "localhost") if host in ("127.0.0.1", "localhost") else ("*",)
+    app = make_app(names)
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("uvicorn", "web") from error
+    if port:
+        click.echo(f"http://{host}:{port}/ (Ctrl-C stops)", err=True)
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning" if port else "info", limit_concurrency=32,
+        timeout_keep_alive=5, h11_max_incomplete_event_size=16_384,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The planner page: sliders over the same answers, on this machine only."""
