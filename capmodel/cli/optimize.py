@@ -13,7 +13,9 @@ from .options import (
     json_option,
     level_option,
     offload_options,
+    plot_option,
     price_options,
+    save_plot,
     scenario_from_options,
     workload_options,
 )
@@ -82,9 +84,11 @@ from .options import (
 @workload_options
 @price_options
 @level_option
+@plot_option
 @json_option
 def command(
     on: tuple[str, ...],
+    plot_file: str | None,
     certificate_file: str | None,
     check_file: str | None,
     as_json: bool,
@@ -133,6 +137,10 @@ def command(
     )
     if certificate_file is not None:
         _write(certificate_file, plan.certificate.to_dict())
+    if plot_file is not None:
+        from ..report.plan_figure import plan_figure
+
+        save_plot(plan, plot_file, plan_figure)
     emit(plan, as_json=as_json)
 
 

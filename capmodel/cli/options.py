@@ -145,8 +145,8 @@ html_option = click.option(
 )
 
 
-def save_plot(result: Any, path: str) -> None:
-    """Draw a result's picture into a file whose suffix names the format."""
+def save_plot(result: Any, path: str, draw: Callable[[Any], Any] | None = None) -> None:
+    """Draw a result's picture into a file whose suffix names the format; `draw` for its own."""
     from ..report.canvas import save
 
     suffix = Path(path).suffix.lower()
@@ -155,7 +155,7 @@ def save_plot(result: Any, path: str) -> None:
             f"--plot {path}: the suffix names the format, one of {', '.join(PICTURES)}.",
             field="plot",
         )
-    save(result.plot(), path)
+    save(result.plot() if draw is None else draw(result), path)
     click.echo(f"wrote {path}", err=True)
 
 

@@ -8,7 +8,7 @@ from ..cost.tokens import usd_per_mtok
 from .canvas import COLOURS, new_axes
 
 if TYPE_CHECKING:
-    from ..results import Sweep
+    from ..results import Estimate, Sweep
 
 
 def frontier_figure(sweep: Sweep, ax: Any = None) -> Any:
@@ -32,7 +32,7 @@ def frontier_figure(sweep: Sweep, ax: Any = None) -> Any:
     for row, x, y in zip(rows, speed, cost, strict=True):
         ax.annotate(str(row.concurrency), (x, y), xytext=(4, 4), textcoords="offset points",
                     fontsize="x-small")  # fmt: skip
-    floor = revenue_usd_per_mtok(sweep)
+    floor = revenue_usd_per_mtok(sweep.rows[0])
     if floor is not None:
         basis = sweep.rows[0].run.cost.tariff_basis
         ax.axhline(floor, color=COLOURS[1], ls="--", label=f"tariff ({basis})")
@@ -45,9 +45,8 @@ def frontier_figure(sweep: Sweep, ax: Any = None) -> Any:
     return ax
 
 
-def revenue_usd_per_mtok(sweep: Sweep) -> float | None:
+def revenue_usd_per_mtok(row: Estimate) -> float | None:
     """Return what the tariff pays for the workload's mix of tokens [USD per 1e6 tokens]."""
-    row = sweep.rows[0]
     revenue = row.run.cost.revenue_usd_per_hour
     if not revenue:
         return None

@@ -13,6 +13,7 @@ from capmodel.cli import main
 from capmodel.report.canvas import inline_svg, save
 from capmodel.report.estimate_figure import neighbours
 from capmodel.report.frontier_figure import frontier_figure, revenue_usd_per_mtok
+from capmodel.report.plan_figure import plan_figure
 from capmodel.report.sweep_csv import COLUMNS, sweep_csv
 from capmodel.report.tornado import swings, tornado_figure
 
@@ -47,7 +48,7 @@ def test_frontier_draws_the_price_floor() -> None:
     row = SWEEP.rows[-1]
     # Where own cost meets the floor, the margin is zero.
     margin = 1.0 - row.run.cost.usd_per_mtok_total / floor
-    assert floor == revenue_usd_per_mtok(SWEEP)
+    assert floor == revenue_usd_per_mtok(SWEEP.rows[0])
     assert row.to_dict()["cost"]["margin"] == pytest.approx(margin)
 
 
@@ -60,6 +61,17 @@ def test_tornado_is_sorted_and_its_ends_enclose_the_point() -> None:
         assert low <= ANSWER.output_tokens_per_s * 1.001
         assert high >= ANSWER.output_tokens_per_s * 0.999
     assert len(tornado_figure(ANSWER, found).get_yticks()) == len(found)
+
+
+def test_plan_picture_marks_the_plan_and_the_rules() -> None:
+    plan = cm.optimize(SCENARIO, level="closed")
+    axes = plan_figure(plan)
+    star = next(line for line in axes.lines if line.get_marker() == "*")
+    assert star.get_ydata()[0] == pytest.approx(plan.best.run.cost.usd_per_mtok_total)
+    # The filled points over both curves are the allowed ones.
+    filled = [line for line in axes.lines if line.get_linestyle() == "None" and line is not star]
+    allowed = [point for point in plan.frontier if point.allowed]
+    assert sum(len(line.get_xdata()) for line in filled) == len(allowed)
 
 
 def test_same_answer_same_bytes() -> None:
@@ -91,6 +103,7 @@ K3 = ["kimi-k3", "--on", "8xB300", "--level", "closed", "-c"]
         (["sweep", *K3, "4,8"], "--html", "a.html", b"<!doctype html>"),
         (["sweep", *K3, "4,8"], "--csv", "a.csv", b"model,node"),
         (["explain", *K3, "8"], "--plot", "a.png", b"\x89PNG"),
+        (["optimize", *K3[:-1]], "--plot", "a.svg", b"<?xml"),
         (["memory", "kimi-k3", "--on", "8xB300"], "--plot", "a.pdf", b"%PDF"),
     ],
 )
