@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -145,6 +146,14 @@ html_option = click.option(
 )
 
 
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SpecError(f"{path} cannot be written: {error.strerror}.", field="file") from error
+
+
 def save_plot(result: Any, path: str, draw: Callable[[Any], Any] | None = None) -> None:
     """Draw a result's picture into a file whose suffix names the format; `draw` for its own."""
     from ..report.canvas import save
@@ -155,7 +164,9 @@ def save_plot(result: Any, path: str, draw: Callable[[Any], Any] | None = None) 
             f"--plot {path}: the suffix names the format, one of {', '.join(PICTURES)}.",
             field="plot",
         )
-    save(result.plot() if draw is None else draw(result), path)
+    axes = result.plot() if draw is None else draw(result)
+    with _writing(path):
+        save(axes, path)
     click.echo(f"wrote {path}", err=True)
 
 
@@ -164,5 +175,6 @@ def write_text(path: str, text: str) -> None:
     if path == "-":
         click.echo(text, nl=False)
         return
-    Path(path).write_text(text, encoding="utf-8")
+    with _writing(path):
+        Path(path).write_text(text, encoding="utf-8")
     click.echo(f"wrote {path}", err=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+
 import click
 
-from ..errors import MissingExtraError
+from ..errors import MissingExtraError, SpecError
 
 
 @click.command("serve")
@@ -27,9 +29,15 @@ def command(port: int, host: str) -> None:
         import uvicorn
     except ImportError as error:
         raise MissingExtraError("uvicorn", "web") from error
-    if port:
-        click.echo(f"http://{host}:{port}/ (Ctrl-C stops)", err=True)
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning" if port else "info", limit_concurrency=32,
-        timeout_keep_alive=5, h11_max_incomplete_event_size=16_384,
-    )  # fmt: skip
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise SpecError(f"{host}:{port}: {error.strerror}.", field="port") from error
+        click.echo(f"http://{host}:{listener.getsockname()[1]}/ (Ctrl-C stops)", err=True)
+        settings = uvicorn.Config(
+            app, log_level="warning", limit_concurrency=32, timeout_keep_alive=5,
+            h11_max_incomplete_event_size=16_384,
+        )  # fmt: skip
+        uvicorn.Server(settings).run(sockets=[listener])

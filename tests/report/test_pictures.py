@@ -124,6 +124,17 @@ def test_unknown_picture_format_is_bad_input(
     assert ".svg" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flag", ["--plot", "--html"])
+def test_folder_that_is_not_there_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    suffix = {"--plot": "svg", "--html": "html"}[flag]
+    with pytest.raises(SystemExit) as stop:
+        main(["estimate", *K3, "8", flag, str(tmp_path / "none" / f"a.{suffix}")])
+    assert stop.value.code == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_csv_to_stdout_is_all_that_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["sweep", *K3, "4,8", "--csv", "-"])
     assert len(capsys.readouterr().out.splitlines()) == 3

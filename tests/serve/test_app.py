@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 import capmodel as cm
+from capmodel.cli import main
 from capmodel.errors import SpecError
 from capmodel.serve import planner
 from capmodel.serve.app import FILES, LONGEST_QUERY, make_app
@@ -171,3 +173,13 @@ def test_choices_are_the_catalog(client: Client) -> None:
     assert "kimi-k3" in offered["models"]
     assert "B300" in offered["accelerators"]
     assert "agentic-coding" in offered["workloads"]
+
+
+def test_address_in_use_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(SystemExit) as stop:
+            main(["serve", "--port", str(taken.getsockname()[1])])
+    assert stop.value.code == 2
+    assert "127.0.0.1" in capsys.readouterr().err

@@ -4,7 +4,6 @@ in words, and fits a desk and a phone."""
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,28 +19,20 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get i
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "capmodel", "serve", "--port", str(port)],
-        stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "capmodel", "serve", "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
         cwd=Path(__file__).parent.parent.parent,
     )
     try:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline
-                assert server.poll() is None
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/"
+        assert server.stderr is not None
+        # The socket is bound before the address is printed, so a browser may come at once.
+        yield server.stderr.readline().split()[0]
     finally:
         server.terminate()
         server.wait(10)
+        server.stderr.close()
 
 
 @pytest.fixture(scope="module")
