@@ -9,13 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import capmodel
+
 PAGE = Path(__file__).with_suffix(".md")
-# Public functions, then what goes in, then what comes out.
-NAMES = {
-    "capmodel.pipeline": ["memory"],
-    "capmodel.answer": ["estimate", "sweep", "find_cliff"],
-    "capmodel.optimize.planner": ["optimize"],
-    "capmodel.scenario": ["Scenario", "load_scenario"],
+# What goes in and what comes out; the functions are whatever the package calls public.
+CLASSES = {
+    "capmodel.scenario": ["Scenario"],
     "capmodel.spec.workload": ["Workload"],
     "capmodel.spec.deployment": ["Deployment", "Offload", "Speculation"],
     "capmodel.memory.kv_budget": ["KvBudget"],
@@ -34,7 +33,8 @@ def entry(module: str, name: str) -> str:
         lines += ["```python", f"{name}{inspect.signature(item)}", "```", ""]
     lines.append(text(item))
     if inspect.isclass(item):
-        fields = {field.name for field in dataclasses.fields(item)}
+        is_data = dataclasses.is_dataclass(item)
+        fields = {field.name for field in dataclasses.fields(item)} if is_data else set()
         members = [
             f"- `{key}`: {summary(value)}"
             for key, value in vars(item).items()
@@ -61,7 +61,12 @@ def summary(value: Any) -> str:
 
 def page() -> str:
     """Return the whole page."""
-    entries = [entry(module, name) for module, names in NAMES.items() for name in names]
+    entries = [
+        entry(f"capmodel.{module}", name)
+        for name, module in capmodel._PUBLIC.items()
+        if name != "Scenario"
+    ]
+    entries += [entry(module, name) for module, names in CLASSES.items() for name in names]
     head = "# Reference\n\nFrom the docstrings; `python docs/reference.py` renews it.\n\n"
     return head + "\n\n".join(entries) + "\n"
 
