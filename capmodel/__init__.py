@@ -16,6 +16,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .answer import estimate as estimate
     from .answer import sweep as sweep
+    from .calibrate.calibration import calibrate as calibrate
     from .errors import CapmodelError as CapmodelError
     from .errors import InfeasibleError as InfeasibleError
     from .errors import IngestError as IngestError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .pipeline import memory as memory
     from .scenario import Scenario as Scenario
     from .scenario import load_scenario as load_scenario
+    from .validate.validation import validate as validate
 
 # Public name -> module; a module is imported when its first name is used.
 _PUBLIC = {
@@ -32,11 +34,13 @@ _PUBLIC = {
     "IngestError": "errors",
     "Scenario": "scenario",
     "SpecError": "errors",
+    "calibrate": "calibrate.calibration",
     "estimate": "answer",
     "load_scenario": "scenario",
     "memory": "pipeline",
     "optimize": "optimize.planner",
     "sweep": "answer",
+    "validate": "validate.validation",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

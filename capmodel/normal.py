@@ -15,7 +15,6 @@ FloatArray = npt.NDArray[np.float64]
 
 _SQRT_HALF = math.sqrt(0.5)
 _INV_SQRT_PI = 1.0 / math.sqrt(math.pi)
-_INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 # Rational minimax coefficients of W. J. Cody, Math. Comp. 23 (1969) 631-637, tables I to III.
 _A = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2,
@@ -99,58 +98,3 @@ def quantile(p: npt.ArrayLike) -> FloatArray:
     for _ in range(3):
         y = y - (cdf(y) - tail) / np.maximum(pdf(y), 1e-300)
     return np.where(probability < 0.5, y, -y)
-
-
-def rough_cdf(y: npt.ArrayLike) -> FloatArray:
-    """Standard normal distribution function to 7.5e-8, a quarter of the work of `cdf` [1].
-
-    For laws that are themselves approximations. Abramowitz and Stegun, equation 26.2.17.
-    """
-    value = np.asarray(y, dtype=np.float64)
-    size = np.minimum(np.abs(value), 38.0)
-    t = 1.0 / (1.0 + 0.2316419 * size)
-    series = t * (
-        0.319381530
-        + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
-    )
-    tail = series * np.exp(-0.5 * size * size) * _INV_SQRT_2PI
-    return np.where(value < 0, tail, 1.0 - tail)
-
-
-def gamma_cdf(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
-    """Distribution function of a unit-mean gamma law of given shape, elementwise [1].
-
-    Parameters
-    ----------
-    shape : array_like
-        Shape, the inverse of the squared coefficient of variation [1].
-    x : array_like
-        Value over the mean [1].
-
-    Notes
-    -----
-    Wilson-Hilferty: the cube root of a gamma variable is close to normal,
-    ``P(X <= x) = Phi(3 sqrt(s) (x^(1/3) - 1 + 1/(9 s)))``, within 0.006 for shapes from 0.6.
-
-    References
-    ----------
-    E. B. Wilson, M. M. Hilferty, Proc. Natl. Acad. Sci. 17 (1931) 684-688.
-    """
-    size = np.asarray(shape, dtype=np.float64)
-    value = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
-    score = 3.0 * np.sqrt(size) * (np.cbrt(value) - 1.0 + 1.0 / (9.0 * size))
-    return np.where(value > 0, rough_cdf(score), 0.0)
-
-
-def gamma_mean_excess(shape: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
-    """E[(x - X)^+] of a unit-mean gamma law: x P(s, s x) - P(s + 1, s x), elementwise [1].
-
-    Notes
-    -----
-    `x P(X > ...)` from `gamma_cdf` of both shapes; clipped between the limits (x - 1)^+ and x.
-    """
-    size = np.asarray(shape, dtype=np.float64)
-    value = np.maximum(np.asarray(x, dtype=np.float64), 0.0)
-    raised = gamma_cdf(size + 1.0, value * size / (size + 1.0))
-    excess = value * gamma_cdf(size, value) - raised
-    return np.clip(excess, np.maximum(value - 1.0, 0.0), value)

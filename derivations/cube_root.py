@@ -8,18 +8,10 @@ import sympy as sp
 
 Expr = Any
 
-# Abramowitz and Stegun 26.2.17, absolute error under 7.5e-8.
-_SLOPE = sp.Rational(2316419, 10**7)
-_SERIES = ("0.319381530", "-0.356563782", "1.781477937", "-1.821255978", "1.330274429")
 
-
-def rough_normal(y: Expr) -> Expr:
-    """Standard normal distribution function by the five-term series."""
-    size = sp.Abs(y)
-    t = 1 / (1 + _SLOPE * size)
-    series = sum(sp.Rational(c) * t ** (k + 1) for k, c in enumerate(_SERIES))
-    tail = series * sp.exp(-(y**2) / 2) / sp.sqrt(2 * sp.pi)
-    return sp.Piecewise((tail, y < 0), (1 - tail, True), evaluate=False)
+def normal_chance(y: Expr) -> Expr:
+    """Standard normal distribution function."""
+    return sp.erfc(-y / sp.sqrt(2)) / 2
 
 
 def cube_root_score(shape: Expr, x: Expr) -> Expr:
@@ -29,12 +21,13 @@ def cube_root_score(shape: Expr, x: Expr) -> Expr:
 
 def cube_root_chance(shape: Expr, x: Expr) -> Expr:
     """P(X <= x) of a unit-mean gamma law by its cube root."""
-    return rough_normal(cube_root_score(shape, x))
+    return normal_chance(cube_root_score(shape, x))
 
 
 def cube_root_excess(shape: Expr, x: Expr) -> Expr:
-    """E[(x - X)^+] of a unit-mean gamma law by its cube root, between its two bounds."""
-    raised = cube_root_chance(shape + 1, x * shape / (shape + 1))
-    free = x * cube_root_chance(shape, x) - raised
+    """E[(X - x)^+] of a unit-mean gamma law by its cube root; below nothing it is 1 - x."""
+    above = 1 - cube_root_chance(shape, x)
+    heavy = 1 - cube_root_chance(shape + 1, x * shape / (shape + 1))
     # Unevaluated: comparing such long terms takes seconds and decides nothing.
-    return sp.Min(sp.Max(free, x - 1, 0, evaluate=False), x, evaluate=False)
+    free = sp.Max(heavy - x * above, 0, evaluate=False)
+    return sp.Piecewise((1 - x, x <= 0), (free, True), evaluate=False)

@@ -10,7 +10,7 @@ from ..spec.model import LayerGroup, MixtureOfExperts, Model
 from ..spec.precision import WeightPrecision, number_format
 from . import engine_defaults
 from .drafts import uses_module
-from .params import feed_forward_params, mixer_params, mtp_params, parameters
+from .params import feed_forward_params, mixer_params, parameters
 
 BF16_BYTES = 2.0
 FP32_BYTES = 4.0
@@ -180,4 +180,5 @@ def _mtp_bytes(model: Model, deployment: Deployment, precision: WeightPrecision)
         return 0.0
     body = rank_weights(model, deployment, model.mtp_stack, first=False, last=False, mtp=False)
     projection = 2 * model.hidden_size**2 * format_bytes_per_param(precision.attention)
-    return body.total + projection + (0.0 if not mtp_params(model) else 3.0 * model.hidden_size)
+    norms = 3 * model.hidden_size * format_bytes_per_param("bf16")
+    return model.mtp_layers * (body.total + projection + norms)

@@ -52,17 +52,29 @@ def request_rate(
     step_s: FloatArray,
     prefill_s: FloatArray,
     prefill_steps: FloatArray,
+    seen: float = 1.0,
 ) -> FloatArray:
     """Request rate that keeps `decoding` sequences in decode [requests/s].
 
+    Parameters
+    ----------
+    decoding : ndarray
+        Sequences in decode n [1].
+    decode_steps : float
+        Decode steps of a request N [1].
+    step_s, prefill_s, prefill_steps : ndarray
+        Pure decode step tau [s], prefill PT of a request [s] and its engine steps S [1].
+    seen : float
+        Share of all prefills that a decode can meet: (C-1)/C, it never meets its own [1].
+
     Notes
     -----
-    A decode of N steps advances at ``(1 - U)/tau + U S/PT`` steps per second, ``U = X PT``; with
-    ``n = X N / pace`` this is linear in X: ``X = (n/tau) / (N + n (PT/tau - S))``.
-    Derivation: ``decode_pace``.
+    A decode of N steps advances at ``(1 - U)/tau + U S/PT`` steps per second, ``U = seen X PT``;
+    with ``n = X N / pace`` this is linear in X: ``X = (n/tau) / (N + seen n (PT/tau - S))``.
+    Exact for: C = 1. Derivation: ``decode_pace``.
     """
     idle_pace = decoding / step_s
-    slowing = np.maximum(prefill_s / step_s - prefill_steps, 0.0)
+    slowing = seen * np.maximum(prefill_s / step_s - prefill_steps, 0.0)
     rate: FloatArray = idle_pace / (decode_steps + decoding * slowing)
     return rate
 
@@ -78,7 +90,7 @@ def _flow(
     """Request rate and residence times with `decoding` sequences in decode."""
     seen = (concurrency - 1) / concurrency
     step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss, miss_size)
-    rate = request_rate(decoding, demand.decode_steps, step, prefill, steps)
+    rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, seen)
     busy = np.minimum(rate * prefill, 1.0)
     decode = decoding / np.maximum(rate, 1e-300)
     load = np.minimum(seen * busy, 1.0 - 1e-12)

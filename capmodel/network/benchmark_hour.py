@@ -63,9 +63,9 @@ def benchmark_hour(
 
     Notes
     -----
-    Sessions grow by a fixed step per turn from ``mu (1 - cv)`` and end with probability 1/K, which
-    gives their size the mean mu and the coefficient of variation cv. Each cycle takes the time and
-    has the misses of its composition (quasi-static), until the window is over.
+    Sessions grow by the step ``cv mu / sqrt(K (K - 1))`` per turn and end with probability 1/K,
+    which gives their size the mean mu and the coefficient of variation cv. Each cycle takes the
+    time and has the misses of its composition (quasi-static), until the window is over.
     Exact for: nothing. Approximate for: windows longer than a few cycles.
     """
     sessions = point.concurrency
@@ -73,8 +73,8 @@ def benchmark_hour(
     rng = np.random.default_rng(20260728)
     mean, turns = workload.tree_tokens_mean, workload.turns_mean
     spread = min(workload.tree_tokens_cv, 0.98)
-    first = mean * (1.0 - spread)
-    growth = (mean - first) / max(turns - 1.0, 1.0)
+    growth = spread * mean / np.sqrt(max(turns * (turns - 1.0), 1.0))
+    first = mean - growth * (turns - 1.0)
     ends = 1.0 / turns
     ages = rng.geometric(ends, size=(paths, sessions)) - 1
     live = point.composition.live_tokens

@@ -40,7 +40,7 @@ def solve(
         step, prefill, second, steps = demand.mixture(
             decoding, 1.0 + seen * decoding, miss, miss_size
         )
-        busy = np.minimum(concurrency * prefill / cycle, 1.0)
+        busy = seen * np.minimum(concurrency * prefill / cycle, 1.0)
         decode = demand.decode_steps / ((1.0 - busy) / step + busy * steps / prefill)
         free = demand.think_mean_s + load_s + prefill + decode
         held = concurrency * (prefill + decode) / running_limit
@@ -48,7 +48,7 @@ def solve(
         cycle = np.where(np.isfinite(cycle), np.sqrt(np.minimum(cycle, 1e12) * slowest), slowest)
         decoding = np.minimum(concurrency * decode / cycle, concurrency)
     # With the cycle fixed, the decode batch fixes the pace; the rest of the cycle is waiting.
-    pace_rate = request_rate(decoding, demand.decode_steps, step, prefill, steps)
+    pace_rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, seen)
     decode = np.where(decoding > 0, decoding / np.maximum(pace_rate, 1e-300), decode)
     cycle = np.maximum(cycle, demand.think_mean_s + load_s + prefill + decode)
     return Flow(

@@ -17,18 +17,22 @@ FloatArray = npt.NDArray[np.float64]
 
 
 _REACH = 8.0
-_STEPS = 1 << 16
+_STEPS = 1 << 13
 
 
 @cache
-def _normal_table() -> FloatArray:
-    return cdf(np.linspace(-_REACH, _REACH, _STEPS + 1))
+def _normal_table() -> tuple[FloatArray, FloatArray]:
+    """Values at the points of the table and the rises to the next point."""
+    values = cdf(np.linspace(-_REACH, _REACH, _STEPS + 1))
+    return values, np.append(np.diff(values), 0.0)
 
 
 def tabulated_cdf(y: FloatArray) -> FloatArray:
-    """Standard normal distribution function at the nearest of 65,537 points, to 5e-5 [1]."""
-    place = np.clip((y + _REACH) * (_STEPS / (2.0 * _REACH)) + 0.5, 0.0, _STEPS)
-    return np.asarray(_normal_table().take(place.astype(np.intp)))
+    """Standard normal distribution function from a table of 8,193 points, to 2e-7 [1]."""
+    place = np.clip((y + _REACH) * (_STEPS / (2.0 * _REACH)), 0.0, _STEPS)
+    index = place.astype(np.intp)
+    values, rises = _normal_table()
+    return np.asarray(values.take(index) + (place - index) * rises.take(index))
 
 
 def gamma_shape(mean: npt.ArrayLike, variance: npt.ArrayLike) -> FloatArray:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..normal import gamma_cdf, gamma_mean_excess, quantile
+from ..normal import quantile
 from ..spec.distributions import LognormalMixture
+from .gamma_law import gamma_cdf, gamma_excess, gamma_shape
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -120,7 +121,8 @@ def missing_fraction(
     With ``q(z) = E[(Z' - z)^+] / c`` the untouched mass U(z) is the sum of a binomial(C-1, q)
     number of the others' contexts; a turn misses ``min(w, (Y + extra(z) - B - U(z))^+)`` of its
     own w tokens, tails first. Given k untouched sessions out of C with total Y, the mass is taken
-    gamma with the mean and variance of sampling k of C without replacement.
+    gamma, with the mean of k others beside a session drawn by size and the variance of sampling
+    k of C without replacement.
 
     Exact for: first-come service, look-up at service start, LRU by session, C = 1, and the fluid
     limit ``min(1, (1 - B/Y) c / Z)`` of exponential think times. Approximate: the gamma law given
@@ -163,13 +165,9 @@ def _missing_share(
 ) -> FloatArray:
     """E[min(w, (over - U)^+)]/w, or P(U < over) for all-or-nothing, with U gamma (never < 0)."""
     sharp = variance <= 1e-12 * own**2
-    shape = mean**2 / np.where(sharp, 1.0, variance)
-    scale = np.where(sharp, 1.0, mean)
+    size = np.where(sharp, 1.0, mean)
+    shape = np.where(sharp, 1.0, gamma_shape(size, variance))
     if all_or_nothing:
-        return np.where(sharp, over > mean, gamma_cdf(np.where(sharp, 1.0, shape), over / scale))
-    width = np.where(sharp, 1.0, shape)
-    smooth = scale * (
-        gamma_mean_excess(width, over / scale)
-        - gamma_mean_excess(width, np.maximum(over - own, 0.0) / scale)
-    )
-    return np.where(sharp, np.clip(over - mean, 0.0, own), smooth) / own
+        return np.where(sharp, over > mean, gamma_cdf(over, size, shape))
+    missing = own + gamma_excess(over, size, shape) - gamma_excess(over - own, size, shape)
+    return np.where(sharp, np.clip(over - mean, 0.0, own), missing) / own

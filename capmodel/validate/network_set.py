@@ -50,9 +50,18 @@ def run(levels: Sequence[str] = tuple(LEVELS)) -> dict[str, Any]:
         ],
         "notes": [
             *(_level_note(known, rows, level) for level in levels),
-            "a simulated rate has a half-width of its own, up to 17% in the cliff of Kimi K3",
+            _noise_note(rows),
         ],
     }
+
+
+def _noise_note(rows: Sequence[dict[str, str]]) -> str:
+    """How sure the simulated rates are themselves."""
+    widths = [float(r["requests_half_width"]) / float(r["requests_per_s"]) for r in rows]
+    return (
+        f"a simulated rate has a half-width of its own: {float(np.median(widths)):.1%} in the "
+        f"median, {max(widths):.0%} at most, in the cliff of Kimi K3"
+    )
 
 
 def _scored(system: System, row: dict[str, str], level: str) -> Scored:

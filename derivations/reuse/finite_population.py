@@ -9,7 +9,7 @@ import sympy as sp
 from capmodel.reuse import characteristic_time
 from capmodel.reuse import gamma_law as lane_gamma
 from derivations.claim import Claim, Draw, Limit
-from derivations.cube_root import cube_root_chance
+from derivations.cube_root import cube_root_chance, cube_root_excess
 from derivations.proof import Steps, derivation
 from derivations.reuse.occupancy import lane
 
@@ -86,8 +86,7 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     # 5. The other excess, what a gamma mass holds above a line: its slope is minus the tail.
     k, x = sp.symbols("k x", positive=True)
-    heavy = 1 - cube_root_chance(k + 1, x * k / (k + 1) / m)
-    over = m * heavy - x * (1 - cube_root_chance(k, x / m))
+    over = m * cube_root_excess(k, x / m)
     yield Claim(
         text="gamma excess above a line",
         unit="tokens",
