@@ -46,13 +46,31 @@ class Flow:
     prefill_utilization: FloatArray
 
 
+def met_share(utilization: FloatArray, concurrency: int) -> FloatArray:
+    """Share of its decode during which a session meets a prefill, which is never its own [1].
+
+    Parameters
+    ----------
+    utilization : ndarray
+        Share of time U the server prefills [1].
+    concurrency : int
+        Sessions C [1].
+
+    Notes
+    -----
+    The others prefill for U (C-1)/C of the time, the session itself for U/C, during which it does
+    not decode: ``U (C-1) / (C - U)``. Nothing for one session, everything at saturation.
+    """
+    return utilization * (concurrency - 1) / (concurrency - utilization)
+
+
 def request_rate(
     decoding: FloatArray,
     decode_steps: float,
     step_s: FloatArray,
     prefill_s: FloatArray,
     prefill_steps: FloatArray,
-    seen: float = 1.0,
+    concurrency: int,
 ) -> FloatArray:
     """Request rate that keeps `decoding` sequences in decode [requests/s].
 
@@ -64,18 +82,22 @@ def request_rate(
         Decode steps of a request N [1].
     step_s, prefill_s, prefill_steps : ndarray
         Pure decode step tau [s], prefill PT of a request [s] and its engine steps S [1].
-    seen : float
-        Share of all prefills that a decode can meet: (C-1)/C, it never meets its own [1].
+    concurrency : int
+        Sessions C [1].
 
     Notes
     -----
-    A decode of N steps advances at ``(1 - U)/tau + U S/PT`` steps per second, ``U = seen X PT``;
-    with ``n = X N / pace`` this is linear in X: ``X = (n/tau) / (N + seen n (PT/tau - S))``.
-    Exact for: C = 1. Derivation: ``decode_pace``.
+    A decode of N steps advances at ``(1 - b)/tau + b S/PT`` steps per second, b the `met_share`
+    of ``U = X PT``. With ``n = X N / pace`` that is a quadratic in X, whose smaller root rises
+    with n. Exact for: C = 1. Derivation: ``decode_pace``.
     """
     idle_pace = decoding / step_s
-    slowing = seen * np.maximum(prefill_s / step_s - prefill_steps, 0.0)
-    rate: FloatArray = idle_pace / (decode_steps + decoding * slowing)
+    slowing = np.maximum(prefill_s / step_s - prefill_steps, 0.0)
+    middle = (
+        decode_steps * concurrency + idle_pace * prefill_s + decoding * (concurrency - 1) * slowing
+    )
+    inside = middle**2 - 4.0 * decode_steps * prefill_s * idle_pace * concurrency
+    rate: FloatArray = 2.0 * idle_pace * concurrency / (middle + np.sqrt(np.maximum(inside, 0.0)))
     return rate
 
 
@@ -90,7 +112,7 @@ def _flow(
     """Request rate and residence times with `decoding` sequences in decode."""
     seen = (concurrency - 1) / concurrency
     step, prefill, second, steps = demand.mixture(decoding, 1.0 + seen * decoding, miss, miss_size)
-    rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, seen)
+    rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, concurrency)
     busy = np.minimum(rate * prefill, 1.0)
     decode = decoding / np.maximum(rate, 1e-300)
     load = np.minimum(seen * busy, 1.0 - 1e-12)

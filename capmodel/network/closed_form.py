@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .amva import Flow, request_rate
+from .amva import Flow, met_share, request_rate
 from .service_demand import ServiceDemand
 
 FloatArray = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ def solve(
         step, prefill, second, steps = demand.mixture(
             decoding, 1.0 + seen * decoding, miss, miss_size
         )
-        busy = seen * np.minimum(concurrency * prefill / cycle, 1.0)
+        busy = met_share(np.minimum(concurrency * prefill / cycle, 1.0), concurrency)
         decode = demand.decode_steps / ((1.0 - busy) / step + busy * steps / prefill)
         free = demand.think_mean_s + load_s + prefill + decode
         held = concurrency * (prefill + decode) / running_limit
@@ -48,7 +48,7 @@ def solve(
         cycle = np.where(np.isfinite(cycle), np.sqrt(np.minimum(cycle, 1e12) * slowest), slowest)
         decoding = np.minimum(concurrency * decode / cycle, concurrency)
     # With the cycle fixed, the decode batch fixes the pace; the rest of the cycle is waiting.
-    pace_rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, seen)
+    pace_rate = request_rate(decoding, demand.decode_steps, step, prefill, steps, concurrency)
     decode = np.where(decoding > 0, decoding / np.maximum(pace_rate, 1e-300), decode)
     cycle = np.maximum(cycle, demand.think_mean_s + load_s + prefill + decode)
     return Flow(

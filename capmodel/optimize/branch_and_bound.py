@@ -18,11 +18,10 @@ from .configuration import Configuration
 from .evaluation import Evaluated, Evaluator, Rules
 from .evidence import Evidence, lower_bound, point_value
 from .objective import Objective
+from .splitting import middle_of, sides_of_peak
 
 # A search stops here and says what gap is left.
 MAX_EVALUATIONS = 1200
-# A rate must exceed another by this to show on which side of the peak it lies: solver's error.
-SURE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +252,7 @@ class _Run:
         """Exclude the box by its least demanding point, or split it."""
         if box.few == 1 and box.many > 2:
             # One session tells nothing about many: split before solving.
-            middle = _middle(1, box.many)
+            middle = middle_of(1, box.many)
             self._push(box.configuration, 1, middle, box.small, box.large)
             self._push(box.configuration, middle + 1, box.many, box.small, box.large)
             return
@@ -274,7 +273,7 @@ class _Run:
         if box.few == box.many:
             self._settle(index, box.few, small, large)
             return
-        middle = _middle(box.few, box.many)
+        middle = middle_of(box.few, box.many)
         for few, many in ((box.few, box.few), (box.few + 1, middle), (middle + 1, box.many)):
             self._push(index, few, many, small, large)
 
@@ -287,7 +286,7 @@ class _Run:
         for size, line in self.rates[index].items():
             if size < sizes[large]:
                 continue
-            for witness, farther in _sides(line, box.few, box.many):
+            for witness, farther in sides_of_peak(line, box.few, box.many):
                 bound = self._bound(index, small, line[witness])
                 if bound >= self._target():
                     self.state.evidence.append(
@@ -398,31 +397,3 @@ class _Run:
             return True
         key = (best.evaluated.dram_bytes, best.evaluated.concurrency)
         return value == best.value and (point.dram_bytes, point.concurrency) < key
-
-
-def _sides(line: dict[int, float], few: int, many: int) -> list[tuple[int, int]]:
-    """Pairs (witness, farther) that show `few` to `many` to lie beyond the witness."""
-    pairs = []
-    rates = sorted(line.items())
-    highest = 0.0
-    for at, (sessions, rate) in enumerate(rates):
-        if sessions <= few and highest > rate * (1.0 + SURE):
-            pairs.append((sessions, max(rates[:at], key=_rate)[0]))
-        highest = max(highest, rate)
-    highest = 0.0
-    for at, (sessions, rate) in reversed(list(enumerate(rates))):
-        if sessions >= many and highest > rate * (1.0 + SURE):
-            pairs.append((sessions, max(rates[at + 1 :], key=_rate)[0]))
-        highest = max(highest, rate)
-    return sorted(pairs, key=lambda pair: line[pair[0]])
-
-
-def _rate(item: tuple[int, float]) -> float:
-    return item[1]
-
-
-def _middle(few: int, many: int) -> int:
-    """Where to split a range: geometrically while it is wide, so that its scale is found first."""
-    if many > 2 * (few + 1):
-        return min(max(round(math.sqrt((few + 1) * many)), few + 1), many - 1)
-    return (few + 1 + many) // 2

@@ -15,60 +15,67 @@ from derivations.proof import Steps, derivation
 
 @derivation(
     statement=(
-        r"\text{pace} = \frac{1-U}{\tau} + U\frac{S}{P},\; U = f X P,\; "
-        r"n = \frac{X N}{\text{pace}} "
-        r"\;\Rightarrow\; X = \frac{n/\tau}{N + f n\,(P/\tau - S)}"
+        r"\text{pace} = \frac{1-b}{\tau} + b\frac{S}{P},\; b = \frac{(C-1) U}{C-U},\; U = X P,\; "
+        r"n = \frac{X N}{\text{pace}}"
     ),
     assumptions=(
         "A prefill takes P seconds and S steps; a pure decode step takes tau; a decode N steps.",
-        "A decode meets the share f = (C-1)/C of the prefills: never its own.",
+        "While a session does not prefill, the C-1 others do so independently of its decode.",
         "A mixed step is never faster than a pure one: P/S >= tau.",
     ),
 )
 def proof(step: Steps) -> Iterator[Claim]:
-    X, n, N, tau, S, P, f, x = sp.symbols("X n N tau S P f x", positive=True)
+    X, n, N, tau, S, P, C, U, x = sp.symbols("X n N tau S P C U x", positive=True)
 
-    # 1. Little's law on the decodes: n of them, each N steps at the pace.
-    pace = (1 - f * X * P) / tau + f * X * P * S / P
-    closed = (n / tau) / (N + f * n * (P / tau - S))
-    step.solves("1. the rate that keeps n decoding", n * pace - X * N, X, closed)
+    # 1. A session decodes only outside its own prefills, which take the share U/C of its time.
+    met = (U - U / C) / (1 - U / C)
+    step.equal("1. prefills met, given that one's own is not running", met, (C - 1) * U / (C - U))
+    step.equal("2. alone one meets none", met.subs(C, 1), 0)
+    step.equal("3. a saturated server always prefills for others", met.subs(U, 1), 1)
+    step.limit("4. among many, the server's utilisation", met, C, sp.oo, U)
 
-    # 2. It rises with the batch, so the batch that a rate needs is unique.
-    slow = closed.subs(P, tau * S + x)
-    step.rises("2. more decodes, more requests", slow, n)
-    step.falls("3. slower mixed steps lower the rate", slow, x)
-    step.limit("4. prefills that slow nobody leave N tau per request",
-               slow, x, 0, n / (N * tau))  # fmt: skip
-    step.limit("5. a full batch is bound by the prefills alone",
-               closed, n, sp.oo, 1 / (f * (P - S * tau)))  # fmt: skip
+    # 2. Little's law on the decodes: n of them, each N steps at the pace. Cleared of fractions:
+    b = met.subs(U, X * P)
+    pace = (1 - b) / tau + b * S / P
+    middle = N * C + n * P / tau + n * (C - 1) * (P / tau - S)
+    cleared = sp.expand(sp.simplify((X * N - n * pace) * (X * P - C)))
+    step.equal("5. a quadratic in the rate", cleared,
+               sp.expand(N * P * X**2 - middle * X + n * C / tau))  # fmt: skip
+    inside = middle**2 - 4 * N * P * n * C / tau
+    rate = 2 * n * C / tau / (middle + sp.sqrt(inside))
+    step.solves("6. its smaller root", N * P * X**2 - middle * X + n * C / tau, X, rate)
+    step.equal("7. where mixed steps are as fast as pure ones the root is rational",
+               sp.expand(inside.subs(S, P / tau)),
+               sp.expand((N * C - n * P / tau) ** 2))  # fmt: skip
+    step.equal("8. slower ones only add to the middle term", middle.subs(P, tau * S + x)
+               - (N * C + n * (S + x / tau)), n * (C - 1) * x / tau)  # fmt: skip
+    step.limit("9. among many sessions", sp.simplify(middle / C), C, sp.oo,
+               N + n * (P / tau - S))  # fmt: skip
 
-    # 3. The decode of one request lasts n/X, longer than alone by f n (P - S tau).
-    step.equal("6. duration of a decode", n / closed, N * tau + f * n * (P - S * tau))
-
-    step.equal("7. alone, a session decodes at its own pace", closed.subs(f, 0), n / (N * tau))
-
+    # 3. The code.
     slowed = {n: Draw(0.5, 60.0), N: Draw(20.0, 2000.0), tau: Draw(0.005, 0.05, "s"),
-              P: Draw(1.0, 9.0, "s"), S: Draw(2.0, 18.0), f: Draw(0.2, 1.0)}  # fmt: skip
-    yield Claim(text="request rate of a decode batch", formula=closed, unit="1/s", domain=slowed,
-                implements=("capmodel.network.amva:request_rate",),
-                code=lambda a, b, t, p, k, g: amva.request_rate(
-                    np.asarray(a), b, np.asarray(t), np.asarray(p), np.asarray(k), g),
-                where=lambda a, b, t, p, k, g: p > 1.05 * k * t, rises=(n, S), falls=(N, P, f),
-                limits=(Limit(n, 1e12, 1 / (f * (P - S * tau))),))  # fmt: skip
-    yield Claim(
-        text="request rate where prefills slow nobody",
-        formula=n / (N * tau),
-        unit="1/s",
-        implements=("capmodel.network.amva:request_rate",),
-        domain={n: slowed[n], N: slowed[N], tau: slowed[tau]},
-        code=lambda a, b, t: amva.request_rate(
-            np.asarray(a), b, np.asarray(t), np.asarray(0.9 * t), np.asarray(1.0)
-        ),
-    )
+              P: Draw(1.0, 9.0, "s"), S: Draw(2.0, 18.0), C: Draw(2, 80, whole=True)}  # fmt: skip
 
-    # 4. The solved flow obeys the pace: D ((1-U)/tau + U S/P) = N.
+    def code(a_, b_, t_, p_, k_, c_):
+        return amva.request_rate(
+            np.asarray(a_), b_, np.asarray(t_), np.asarray(p_), np.asarray(k_), c_
+        )
+
+    names = ("capmodel.network.amva:request_rate",)
+    yield Claim(text="request rate of a decode batch", formula=rate, unit="1/s", domain=slowed,
+                implements=names, code=code, rises=(n, S), falls=(N, P),
+                where=lambda a_, b_, t_, p_, k_, c_: p_ > 1.05 * k_ * t_)  # fmt: skip
+    yield Claim(text="request rate where prefills slow nobody", formula=n / (N * tau), unit="1/s",
+                implements=names, domain={key: slowed[key] for key in (n, N, tau)},
+                code=lambda a_, b_, t_: code(a_, b_, t_, 0.9 * t_, 1.0, 80))  # fmt: skip
+    yield Claim(text="prefills that a decode meets",
+                implements=("capmodel.network.amva:met_share",), formula=(C - 1) * U / (C - U), domain={U: Draw(0.05, 0.99), C: slowed[C]},
+                code=amva.met_share, rises=(U, C),
+                limits=(Limit(C, 1e12, U), Limit(C, 1, 0)))  # fmt: skip
+
+    # 4. The solved flow obeys the pace: D ((1-b)/tau + b S/P) = N.
     # One session alone is never slowed: its cycle is the sum of its parts.
-    Z, C = sp.symbols("Z C", positive=True)
+    Z = sp.symbols("Z", positive=True)
 
     def solved(sessions, think, steps, step_s, seconds, prefill_steps):
         demand = flat_demand(think_s=think, step_s=step_s, decode_steps=steps, hit_s=seconds,
@@ -77,7 +84,7 @@ def proof(step: Steps) -> Iterator[Claim]:
 
     def recovered(sessions, think, steps, step_s, seconds, prefill_steps):
         flow = solved(sessions, think, steps, step_s, seconds, prefill_steps)
-        busy = (sessions - 1) / flow.cycle_s[0] * seconds
+        busy = amva.met_share(sessions / flow.cycle_s[0] * seconds, sessions)
         return flow.decode_s[0] * ((1 - busy) / step_s + busy * prefill_steps / seconds)
 
     yield Claim(text="a solved decode takes its steps", formula=N,

@@ -206,7 +206,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         flow = amva.solve(replace(base, decode_step_s=curve), np.zeros(1), np.zeros(1), sessions)
         batch = 1.0 + flow.decoding[0] * (sessions - 1) / sessions
         pace_s = 0.01 * (1.0 + gain * batch)
-        busy = flow.prefill_utilization[0]
+        busy = amva.met_share(flow.prefill_utilization[0], sessions)
         return flow.decode_s[0] * ((1.0 - busy) / pace_s + busy / 0.1)
 
     yield Claim(
