@@ -16,6 +16,7 @@ from .memory.inverse import shortage
 from .network.benchmark_hour import BenchmarkHour, benchmark_hour
 from .network.latency import Latency, latency
 from .network.operating_point import Cache, OperatingPoint, solve
+from .network.uneven_ranks import uneven_point
 from .scenario import ResolvedScenario, Scenario
 from .service.engine_law import engine_law
 from .service.step_law import StepLaw
@@ -106,29 +107,92 @@ def run(
     if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
         raise SpecError(f"concurrency must be a whole number >= 1, got {concurrency}.", field="c")
     resolved = _resolved(scenario)
-    deployment = resolved.deployment
-    budget = kv_budget(resolved.model, resolved.node, deployment, concurrency=int(concurrency))
-    if not budget.fits:
-        raise shortage(resolved.model, resolved.node, deployment, budget)
-    law = law or engine_law(resolved.model, resolved.node, deployment)
-    ranks = deployment.dp
-    per_rank = max(math.ceil(concurrency / ranks), 1)
+    budget = fitting_budget(resolved, int(concurrency))
+    law = law or engine_law(resolved.model, resolved.node, resolved.deployment)
     cache = cache_of(resolved, budget)
-    point = solve(
-        law,
-        resolved.workload,
-        cache,
-        per_rank,
-        level=level,
-        prefix_caching=deployment.prefix_caching,
-    )
+    return solved(resolved, budget, law, cache, concurrency=int(concurrency), level=level)
+
+
+def session_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
+    """Return the KV budget with the states and windows of the sessions that can be in it.
+
+    Notes
+    -----
+    A session holds its fixed share beside its context. Where not all sessions fit, those that are
+    evicted hold neither, so the share is taken for as many as fit with one mean request each.
+    """
+    model, node, deployment = resolved.model, resolved.node, resolved.deployment
+    budget = kv_budget(model, node, deployment, concurrency=concurrency)
+    ranks, each = deployment.dp, budget.tokens_per_live_request
+    if not budget.fits or concurrency <= ranks or each <= 0:
+        return budget
+    alone = kv_budget(model, node, deployment, concurrency=ranks)
+    pool = alone.usable_kv_tokens / ranks + each
+    held = math.floor(pool / (resolved.workload.request_tokens_mean + each))
+    if held * ranks >= concurrency:
+        return budget
+    return kv_budget(model, node, deployment, concurrency=max(held, 1) * ranks)
+
+
+def fitting_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
+    """Return `session_budget`.
+
+    Raises
+    ------
+    InfeasibleError
+        If the model does not fit, with what is short and what would fit.
+    """
+    budget = session_budget(resolved, concurrency)
+    if not budget.fits:
+        raise shortage(resolved.model, resolved.node, resolved.deployment, budget)
+    return budget
+
+
+def solved(
+    resolved: ResolvedScenario,
+    budget: KvBudget,
+    law: StepLaw,
+    cache: Cache,
+    *,
+    concurrency: int,
+    level: str,
+) -> Run:
+    """Return the run of a scenario whose stages before the network are known.
+
+    Parameters
+    ----------
+    resolved : ResolvedScenario
+        What is given.
+    budget, law, cache
+        Memory and service stages; law and cache of one data-parallel rank.
+    concurrency : int
+        Live sessions of the whole replica [1].
+    level : {"closed", "fast", "exact"}
+        Queue model.
+    """
+    ranks = resolved.deployment.dp
+
+    def rank(sessions: int) -> OperatingPoint:
+        return solve(
+            law,
+            resolved.workload,
+            cache,
+            sessions,
+            level=level,
+            prefix_caching=resolved.deployment.prefix_caching,
+        )
+
+    lighter, left = divmod(concurrency, ranks)
+    point = rank(lighter + bool(left))
+    if left and lighter:
+        point = uneven_point(point, rank(lighter), ranks, concurrency)
     return Run(
         scenario=resolved,
         budget=budget,
         law=law,
         point=point,
         ranks=ranks,
-        concurrency=int(concurrency),
+        concurrency=concurrency,
         level=level,
     )
 

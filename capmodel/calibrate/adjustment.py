@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 
-from ..errors import InfeasibleError, SpecError
-from ..memory.budget import KvBudget, kv_budget
-from ..network.operating_point import solve
-from ..pipeline import Run, cache_of
+from ..errors import SpecError
+from ..memory.budget import KvBudget
+from ..pipeline import Run, cache_of, fitting_budget, solved
 from ..scenario import ResolvedScenario
 from ..service.engine_law import engine_law
 from ..service.step_law import StepLaw, StepTerm
@@ -120,25 +119,6 @@ def adjusted_run(
     return solved_under(resolved, budget, law, adjustment or Adjustment(), concurrency, level)
 
 
-def fitting_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
-    """Return the KV budget at a concurrency.
-
-    Raises
-    ------
-    InfeasibleError
-        If the model does not fit.
-    """
-    model, node = resolved.model, resolved.node
-    budget = kv_budget(model, node, resolved.deployment, concurrency=concurrency)
-    if not budget.fits:
-        raise InfeasibleError(
-            f"{model.name} does not fit {node.nodes} x {node.name}: "
-            f"{budget.shortfall_bytes_per_gpu / 2**30:.1f} GiB short on each GPU.",
-            details={"shortfall_bytes_per_gpu": budget.shortfall_bytes_per_gpu},
-        )
-    return budget
-
-
 def base_law(resolved: ResolvedScenario, accepted_tokens: float | None) -> StepLaw:
     """Return the uncalibrated step law of one data-parallel rank."""
     return engine_law(
@@ -156,24 +136,7 @@ def solved_under(
 ) -> Run:
     """Return the solved scenario from its uncalibrated budget and law and an adjustment."""
     scenario = adjusted_scenario(resolved, adjustment)
-    deployment = scenario.deployment
     scaled_law = adjusted_law(law, adjustment)
     cache = cache_of(scenario, budget)
     cache = replace(cache, hbm_tokens=cache.hbm_tokens * adjustment.usable_kv)
-    point = solve(
-        scaled_law,
-        scenario.workload,
-        cache,
-        max(math.ceil(concurrency / deployment.dp), 1),
-        level=level,
-        prefix_caching=deployment.prefix_caching,
-    )
-    return Run(
-        scenario=scenario,
-        budget=budget,
-        law=scaled_law,
-        point=point,
-        ranks=deployment.dp,
-        concurrency=concurrency,
-        level=level,
-    )
+    return solved(scenario, budget, scaled_law, cache, concurrency=concurrency, level=level)

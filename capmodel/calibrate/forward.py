@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from ..memory.budget import KvBudget
-from ..pipeline import Run
+from ..pipeline import Run, fitting_budget
 from ..scenario import ResolvedScenario
-from .adjustment import Adjustment, base_law, fitting_budget, solved_under
+from .adjustment import Adjustment, base_law, solved_under
 
 PERCENTILES = ("_p50_s", "_p90_s")
 Forward = Callable[[Adjustment, int], Mapping[str, float]]

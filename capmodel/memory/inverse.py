@@ -181,11 +181,11 @@ def relaxations(model: Model, node: Node, deployment: Deployment) -> list[Relaxa
             field, value = next(iter(change.items()))
             found.append(Relaxation(field=field, value=value, kv_tokens=budget.kv_tokens))
     try:
-        smaller, _ = smallest_node(model, node, deployment)
+        smaller, layout = smallest_node(model, node, deployment)
     except InfeasibleError:
         return found
     if smaller.total_gpus > deployment.gpus:
-        larger = kv_budget(model, smaller, replace(deployment, tp=smaller.gpus, pp=smaller.nodes))
+        larger = kv_budget(model, smaller, layout)
         found.append(
             Relaxation(field="nodes", value=smaller.nodes, kv_tokens=larger.kv_tokens)
             if smaller.nodes > 1

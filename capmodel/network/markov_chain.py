@@ -21,6 +21,8 @@ from .service_demand import ServiceDemand
 FloatArray = npt.NDArray[np.float64]
 
 LARGEST_CONCURRENCY = 96
+# Sessions that do not think return at once; the chain needs some time between.
+LEAST_THINK_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def solve(
     rough = amva.solve(demand, miss, load_s, concurrency, running_limit, miss_size)
     size = np.broadcast_to(np.asarray(miss_size, dtype=np.float64), miss.shape)
     often = np.clip(miss / np.maximum(size, 1e-12), 0.0, 1.0)
-    think = demand.think_mean_s + rough.load_s
+    think = np.maximum(demand.think_mean_s + rough.load_s, LEAST_THINK_S)
     step = np.interp(np.maximum(sequences, 1.0), demand.batch, demand.decode_step_s)
     idle_pace = 1.0 / step
     phases = _phases(demand, sequences, room, idle_pace, size)

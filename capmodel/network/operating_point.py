@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SpecError
+from ..errors import InfeasibleError, SpecError
 from ..reuse.order_argument import EXACT_POPULATION, missing_fraction, think_nodes
 from ..service.step_law import StepLaw
 from ..spec.workload import Workload
@@ -169,7 +169,9 @@ def solve(
     Raises
     ------
     SpecError
-        If the level is unknown or HBM cannot hold one mean request.
+        If the level is unknown.
+    InfeasibleError
+        If HBM cannot hold one mean request.
 
     Notes
     -----
@@ -181,10 +183,10 @@ def solve(
     shared = workload.shared_prefix_tokens
     room = cache.hbm_tokens - shared
     if room < workload.request_tokens_mean:
-        raise SpecError(
-            f"HBM keeps {cache.hbm_tokens:.0f} tokens, less than one mean request of "
-            f"{workload.request_tokens_mean:.0f}.",
-            field="kv_tokens",
+        raise InfeasibleError(
+            f"HBM keeps {cache.hbm_tokens:,.0f} tokens, less than one mean request of "
+            f"{workload.request_tokens_mean:,.0f}.",
+            details={"kv_tokens": cache.hbm_tokens, "needed": workload.request_tokens_mean},
         )
     composition = gamma_composition(concurrency, workload.tree_tokens_mean, workload.tree_tokens_cv)
     # A heavy composition is one of long contexts: they cost more to prefill and to decode with.
@@ -310,8 +312,8 @@ def _averages(
     tokens = weights * scale / float(weights @ scale)
 
     def average(branch: Branch, stable: bool) -> Settled:
-        kept = 1.0 - float(tokens @ branch.miss)
-        loaded = float(tokens @ (branch.miss - branch.tier_miss))
+        kept = max(1.0 - float(tokens @ branch.miss), 0.0)
+        loaded = max(float(tokens @ (branch.miss - branch.tier_miss)), 0.0)
         return Settled(
             requests_per_s=concurrency / float(weights @ branch.flow.cycle_s),
             hit_rate_hbm=floor + reach * kept,

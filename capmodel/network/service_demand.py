@@ -178,6 +178,8 @@ class PrefillNodes:
 
 def fresh_nodes(workload: Workload) -> PrefillNodes:
     """Return the prefills of requests whose reusable prefix is in cache."""
+    if workload.theoretical_hit_rate <= 0:
+        return miss_nodes(workload)
     mean = workload.request_tokens_mean
     new_mean = max(mean * (1.0 - workload.theoretical_hit_rate), 1.0)
     fresh, share = lognormal_nodes(new_mean, workload.new_tokens_cv, 9, mean)

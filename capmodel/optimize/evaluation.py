@@ -10,10 +10,10 @@ import numpy as np
 
 from ..answer import BEFORE_CLIFF
 from ..errors import InfeasibleError, SpecError
-from ..memory.budget import KvBudget, kv_budget
-from ..network.operating_point import LEVELS, Cache, running_room, solve
+from ..memory.budget import KvBudget
+from ..network.operating_point import LEVELS, Cache, running_room
 from ..network.service_demand import ServiceDemand, service_demand
-from ..pipeline import Run, cache_of
+from ..pipeline import Run, cache_of, session_budget, solved
 from ..scenario import ResolvedScenario
 from ..service.engine_law import engine_law
 from ..service.step_law import StepLaw
@@ -144,10 +144,7 @@ class Evaluator:
     def budget(self, concurrency: int) -> KvBudget:
         """KV budget at a concurrency; the tier has no part in it."""
         if concurrency not in self._budgets:
-            scenario = self.scenario
-            self._budgets[concurrency] = kv_budget(
-                scenario.model, scenario.node, scenario.deployment, concurrency=concurrency
-            )
+            self._budgets[concurrency] = session_budget(self.scenario, concurrency)
         return self._budgets[concurrency]
 
     def point(self, concurrency: int, dram_bytes: float) -> Evaluated:
@@ -200,27 +197,10 @@ class Evaluator:
         budget = self.budget(concurrency)
         if not budget.fits:
             return f"{concurrency} sessions do not fit HBM"
-        ranks = scenario.deployment.dp
         cache = cache_of(scenario, budget)
         if not holds_a_request(cache, scenario):
             return f"HBM keeps less than one mean request with {concurrency} sessions"
-        point = solve(
-            self.law,
-            scenario.workload,
-            cache,
-            math.ceil(concurrency / ranks),
-            level=self.level,
-            prefix_caching=scenario.deployment.prefix_caching,
-        )
-        return Run(
-            scenario=scenario,
-            budget=budget,
-            law=self.law,
-            point=point,
-            ranks=ranks,
-            concurrency=concurrency,
-            level=self.level,
-        )
+        return solved(scenario, budget, self.law, cache, concurrency=concurrency, level=self.level)
 
     def lossless_rate(self, concurrency: int, fewest: int | None = None) -> float:
         """Rate with every reusable token in HBM, which no DRAM size exceeds [requests/s].

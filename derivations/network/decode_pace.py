@@ -69,7 +69,8 @@ def proof(step: Steps) -> Iterator[Claim]:
                 implements=names, domain={key: slowed[key] for key in (n, N, tau)},
                 code=lambda a_, b_, t_: code(a_, b_, t_, 0.9 * t_, 1.0, 80))  # fmt: skip
     yield Claim(text="prefills that a decode meets",
-                implements=("capmodel.network.amva:met_share",), formula=(C - 1) * U / (C - U), domain={U: Draw(0.05, 0.99), C: slowed[C]},
+                implements=("capmodel.network.amva:met_share",),
+                formula=(C - 1) * U / (C - U), domain={U: Draw(0.05, 0.99), C: slowed[C]},
                 code=amva.met_share, rises=(U, C),
                 limits=(Limit(C, 1e12, U), Limit(C, 1, 0)))  # fmt: skip
 

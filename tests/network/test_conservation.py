@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from published_systems import CASES
 
-from capmodel.errors import SpecError
+from capmodel.errors import InfeasibleError, SpecError
 from capmodel.network import amva, closed_form, markov_chain
 from capmodel.network.latency import latency
 from capmodel.network.operating_point import LEVELS, Cache, solve
@@ -182,7 +182,7 @@ def test_latency_means_are_those_of_the_network() -> None:
 def test_unknown_level_and_small_memory_are_refused() -> None:
     with pytest.raises(SpecError, match="level"):
         solve(CASE.law, CASE.workload, Cache(hbm_tokens=1e9), 2, level="quick")
-    with pytest.raises(SpecError, match="less than one mean request"):
+    with pytest.raises(InfeasibleError, match="less than one mean request"):
         solve(CASE.law, CASE.workload, Cache(hbm_tokens=1e4), 2)
     with pytest.raises(SpecError, match="goes up to"):
         solve(CASE.law, CASE.workload, Cache(hbm_tokens=1e9), 500, level="exact")
