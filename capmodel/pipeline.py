@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from .cost.rental import usd_per_hour
 from .cost.statement import Cost, cost_statement
 from .errors import SpecError
@@ -85,7 +87,8 @@ class Run:
 def memory(scenario: Scenario | ResolvedScenario, *, concurrency: int | None = None) -> KvBudget:
     """Return the KV budget of a scenario: does it fit, and how many tokens are left."""
     resolved = _resolved(scenario)
-    return kv_budget(resolved.model, resolved.node, resolved.deployment, concurrency=concurrency)
+    live = None if concurrency is None else whole_sessions(concurrency)
+    return kv_budget(resolved.model, resolved.node, resolved.deployment, concurrency=live)
 
 
 def run(
@@ -104,13 +107,26 @@ def run(
     InfeasibleError
         If the model does not fit, with what is short and what would fit.
     """
-    if isinstance(concurrency, bool) or int(concurrency) != concurrency or concurrency < 1:
-        raise SpecError(f"concurrency must be a whole number >= 1, got {concurrency}.", field="c")
+    sessions = whole_sessions(concurrency)
     resolved = _resolved(scenario)
-    budget = fitting_budget(resolved, int(concurrency))
+    budget = fitting_budget(resolved, sessions)
     law = law or engine_law(resolved.model, resolved.node, resolved.deployment)
     cache = cache_of(resolved, budget)
-    return solved(resolved, budget, law, cache, concurrency=int(concurrency), level=level)
+    return solved(resolved, budget, law, cache, concurrency=sessions, level=level)
+
+
+def whole_sessions(concurrency: Any) -> int:
+    """Return a number of sessions, checked.
+
+    Raises
+    ------
+    SpecError
+        If it is not a whole number >= 1.
+    """
+    number = isinstance(concurrency, (int, float, np.integer)) and not isinstance(concurrency, bool)
+    if number and math.isfinite(concurrency) and concurrency >= 1 and concurrency % 1 == 0:
+        return int(concurrency)
+    raise SpecError(f"concurrency must be a whole number >= 1, got {concurrency}.", field="c")
 
 
 def session_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
@@ -121,17 +137,13 @@ def session_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
     A session holds its fixed share beside its context. Where not all sessions fit, those that are
     evicted hold neither, so the share is taken for as many as fit with one mean request each.
     """
-    model, node, deployment = resolved.model, resolved.node, resolved.deployment
-    budget = kv_budget(model, node, deployment, concurrency=concurrency)
-    ranks, each = deployment.dp, budget.tokens_per_live_request
-    if not budget.fits or concurrency <= ranks or each <= 0:
-        return budget
-    alone = kv_budget(model, node, deployment, concurrency=ranks)
-    pool = alone.usable_kv_tokens / ranks + each
-    held = math.floor(pool / (resolved.workload.request_tokens_mean + each))
-    if held * ranks >= concurrency:
-        return budget
-    return kv_budget(model, node, deployment, concurrency=max(held, 1) * ranks)
+    return kv_budget(
+        resolved.model,
+        resolved.node,
+        resolved.deployment,
+        concurrency=concurrency,
+        request_tokens=resolved.workload.request_tokens_mean,
+    )
 
 
 def fitting_budget(resolved: ResolvedScenario, concurrency: int) -> KvBudget:
@@ -235,7 +247,11 @@ def with_workload(resolved: ResolvedScenario, **changes: float) -> ResolvedScena
 
 
 def _resolved(scenario: Scenario | ResolvedScenario) -> ResolvedScenario:
-    return scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    if isinstance(scenario, Scenario):
+        return scenario.resolve()
+    if isinstance(scenario, ResolvedScenario):
+        return scenario
+    raise SpecError(f"a Scenario is needed, got {type(scenario).__name__}.", field="scenario")
 
 
 def _cost(result: Run) -> Cost:

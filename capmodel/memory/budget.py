@@ -39,7 +39,12 @@ class _Stage:
 
 
 def kv_budget(
-    model: Model, node: Node, deployment: Deployment, *, concurrency: int | None = None
+    model: Model,
+    node: Node,
+    deployment: Deployment,
+    *,
+    concurrency: int | None = None,
+    request_tokens: float | None = None,
 ) -> KvBudget:
     """Return the KV budget of one replica of `model` on `node`.
 
@@ -49,6 +54,8 @@ def kv_budget(
         What is served, where and how.
     concurrency : int, optional
         Live requests for `usable_kv_tokens`; None for one [1].
+    request_tokens : float, optional
+        Their mean context: only as many requests as fit with it hold a fixed share [tokens].
 
     Returns
     -------
@@ -91,6 +98,9 @@ def kv_budget(
     tokens, most = _reported_tokens(plan, blocks, longest, deployment)
     live = concurrency or 1
     per_rank = math.ceil(live / deployment.dp)
+    if request_tokens is not None:
+        each = request_tokens + plan.tokens_per_live_request
+        per_rank = min(per_rank, max(math.floor(plan.tokens_of_blocks(blocks) / each), 1))
     kinds = replace(model, layers=layer_kinds(model.layers))
     counts = parameters(kinds)
     usable = plan.usable_tokens(blocks, per_rank) * deployment.dp
