@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import sympy as sp
 
 from capmodel.network import critical
+from capmodel.optimize import affinity
 from capmodel.optimize.objective import Objective
 from derivations.claim import Claim, Draw
 from derivations.proof import Steps, derivation
@@ -95,3 +96,24 @@ def proof(step: Steps) -> Iterator[Claim]:
             cap, m, (1 + k * k) ** 0.5, score=s
         ),
     )
+
+    # 7. The same with a score z: equal chances of overflow, a quadratic in the root of M.
+    safe, k, score, pooled = sp.symbols("C_s k z N_p", positive=True)
+    half = score * sp.sqrt(1 + k**2) / 2
+    level = safe + score * k * sp.sqrt(safe)
+    root = sp.sqrt(level + half**2) - half
+    y = sp.symbols("y", positive=True)
+    step.solves("8. sessions under random assignment", y**2 + 2 * half * y - level, y, root)
+    draws = {safe: Draw(3.0, 60.0), k: Draw(0.2, 1.2), score: Draw(0.5, 3.0)}
+    yield Claim(text="sessions that random assignment allows", formula=root**2, domain=draws,
+                implements=("capmodel.optimize.affinity:randomly_assigned_sessions",),
+                code=affinity.randomly_assigned_sessions, rises=(safe,))  # fmt: skip
+    gain = score * k * sp.sqrt(safe) * (pooled - sp.sqrt(pooled))
+    step.equal("9. head-room of N private caches and of one shared cache",
+               sp.expand(pooled * score * k * sp.sqrt(safe)
+                         - score * k * sp.sqrt(pooled * safe)), sp.expand(gain))  # fmt: skip
+    yield Claim(text="sessions that pooling gains", formula=gain,
+                domain={safe: draws[safe], k: draws[k], pooled: Draw(2, 32, whole=True),
+                        score: draws[score]},
+                implements=("capmodel.optimize.affinity:pooling_gain_sessions",),
+                code=affinity.pooling_gain_sessions, rises=(safe, k, pooled, score))  # fmt: skip

@@ -88,10 +88,10 @@ EXCEPTIONS = {
         "reuse.composition",
         "reuse.feedback",
         "reuse.moments",
-        "optimize.affinity",
         "optimize.fleet",
         "optimize.geometric",
         "optimize.price_floor",
+        "optimize.splitting",
         "service.closed_loop",
     },
 }
