@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,8 @@ class LognormalMixture:
     cap: float = math.inf
 
     def __post_init__(self) -> None:
+        for name in ("weights", "medians", "sigmas"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # laws are dictionary keys
         if not (len(self.weights) == len(self.medians) == len(self.sigmas) >= 1):
             raise SpecError("a mixture needs as many weights as medians and sigmas.")
         if not abs(sum(self.weights) - 1.0) <= 1e-9 or min(self.weights) < 0:
@@ -104,7 +107,7 @@ class LognormalMixture:
 
     def mean(self) -> float:
         """E[X], in the unit of the variable."""
-        return float(self.limited_mean(np.asarray([math.inf]))[0])
+        return _mean(self)
 
     def variance(self) -> float:
         """Var X, in the squared unit of the variable."""
@@ -131,3 +134,8 @@ class LognormalMixture:
             else:
                 high = middle
         return high
+
+
+@lru_cache(maxsize=256)
+def _mean(law: LognormalMixture) -> float:
+    return float(law.limited_mean(np.asarray([math.inf]))[0])
