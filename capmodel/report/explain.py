@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..pipeline import Run
+from ..service.ledger import GROUPS
 from ..units import GIB
 
 BAR = 40
@@ -294,10 +295,16 @@ def _bars(run: Run) -> tuple[StepBar, ...]:
     )  # fmt: skip
 
 
+# Time that neither FLOPs nor HBM bandwidth shortens.
+_SERIAL = {"collectives": "links", "overhead": "latency"}
+
+
 def _bar(run: Run, title: str, step: tuple[float, float, float, float]) -> StepBar:
     rows = run.law.breakdown(*step)
     return StepBar(
         title=title,
         seconds={name: float(row["seconds"]) for name, row in rows.items()},
-        bound={name: str(row["bound"]) for name, row in rows.items()},
+        bound={
+            name: _SERIAL.get(GROUPS.get(name, ""), str(row["bound"])) for name, row in rows.items()
+        },
     )
