@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,6 @@ class ThinkNodes:
     excess_s: FloatArray
 
 
-@lru_cache(maxsize=64)
 def think_nodes(law: LognormalMixture, points: int = 16) -> ThinkNodes:
     """Return equal-probability nodes of each part of a think-time law under its cap.
 

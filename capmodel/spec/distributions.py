@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +136,6 @@ class LognormalMixture:
         return high
 
 
-@lru_cache(maxsize=256)
+@cache
 def _mean(law: LognormalMixture) -> float:
     return float(law.limited_mean(np.asarray([math.inf]))[0])

@@ -231,7 +231,7 @@ def proof(step: Steps) -> Iterator[Claim]:
         formula=body + 2 * h**2 * 2 + 3 * 2 * h,
         domain={h: dims[h], q: dims[q], i: dims[i]},
         implements=names,
-        tolerance=3e-3,
+        tolerance=1e-9,
         rises=(h, q, i),
         code=module,
     )

@@ -23,7 +23,9 @@ class _Rank:
 
 
 def _rank(sessions: int, rate: float, hits: float) -> _Rank:
-    state = Settled(requests_per_s=rate, hit_rate_hbm=hits, hit_rate_offload=0.0, stable=True)
+    state = Settled(
+        requests_per_s=rate, hit_rate_hbm=0.7 * hits, hit_rate_offload=0.3 * hits, stable=True
+    )
     return _Rank(concurrency=sessions, headline=state, all_states=(state,))
 
 

@@ -146,6 +146,14 @@ def proof(step: Steps) -> Iterator[Claim]:
         rises=(cycle,),
         tolerance=TABLED,
     )
+    yield Claim(
+        text="missing share of three very uneven sessions",
+        implements=MISSING,
+        formula=value,
+        domain=domain | {cv: Draw(2.0, 3.0)},
+        code=lambda *v: missing(3, *v),
+        tolerance=TABLED,
+    )
     blunt = (1 - qq) ** 2
     for held, chance in ((1, 2 * qq * (1 - qq)), (2, qq**2)):
         spread = held * (1 - sp.Rational(held, 3)) * (cv * other) ** 2 * 3 / 2
