@@ -77,7 +77,8 @@ def _fail(error: CapmodelError | click.ClickException, as_json: bool) -> NoRetur
         body = {"type": type(error).__name__, "message": message}
     if as_json:
         print(json.dumps({"error": body}, allow_nan=False))
-    print(f"capmodel: {message}", file=sys.stderr)
+    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
+    print(f"capmodel: {line}", file=sys.stderr)
     raise SystemExit(code)
 
 

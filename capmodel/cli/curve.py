@@ -9,7 +9,7 @@ import click
 
 from ..errors import MissingExtraError, SpecError
 from ..units import parse_quantity
-from .options import emit, integer_list, json_option
+from .options import emit, finite, integer_list, json_option, plot_option, save_plot, tokens
 
 # Numbers of one's own that replace those of a workload.
 OVERRIDES = (
@@ -77,12 +77,12 @@ def _executor(scheduler: str | None, workers: int, stack: ExitStack) -> Any:
     show_default=True,
     help="Gap that ends a session under --gaps production [s].",
 )
-@click.option("--shared-prefix-tokens", type=float, help="Prefix that all sessions share.")
-@click.option("--context-tokens-mean", type=float, help="Mean prompt, for a workload.")
-@click.option("--tree-tokens-mean", type=float, help="Mean live tokens, for a workload.")
-@click.option("--output-tokens-mean", type=float, help="Mean output, for a workload.")
-@click.option("--think-time-mean-s", type=float, help="Mean gap under the cap [s].")
-@click.option("--service-mean-s", type=float, default=0.0, help="Mean service of a workload [s].")
+@click.option("--shared-prefix-tokens", type=tokens, help="Prefix that all sessions share.")
+@click.option("--context-tokens-mean", type=tokens, help="Mean prompt, for a workload.")
+@click.option("--tree-tokens-mean", type=tokens, help="Mean live tokens, for a workload.")
+@click.option("--output-tokens-mean", type=tokens, help="Mean output, for a workload.")
+@click.option("--think-time-mean-s", type=finite, help="Mean gap under the cap [s].")
+@click.option("--service-mean-s", type=finite, default=0.0, help="Mean service of a workload [s].")
 @click.option("--sensitivity", is_flag=True, help="How much the answer depends on each input.")
 @click.option(
     "--seeds",
@@ -113,7 +113,7 @@ def _executor(scheduler: str | None, workers: int, stack: ExitStack) -> Any:
     help="Parts that a block trace is split into by session.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler for exact.")
-@click.option("--plot", "plot_file", type=click.Path(), metavar="FILE", help="Draw the picture.")
+@plot_option
 @click.option("--over", metavar="METHOD", help="Second method, drawn over the first as dots.")
 @json_option
 def command(
@@ -142,7 +142,6 @@ def command(
             for name in (method, *([over] if over and plot_file else []))
         ]
     if plot_file is not None:
-        axes = results[0].plot(over=results[1] if len(results) > 1 else None)
-        axes.figure.savefig(plot_file, bbox_inches="tight")
-        click.echo(f"wrote {plot_file}", err=True)
+        second = results[1] if len(results) > 1 else None
+        save_plot(results[0], plot_file, lambda first: first.plot(over=second))
     emit(results[0], as_json=as_json)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .options import (
+    PictureFile,
     deployment_options,
     json_option,
     model_and_node,
@@ -22,7 +23,9 @@ from .options import (
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Live sessions.  [1]")
 @click.option("--tokens", type=click.IntRange(min=1), help="Also: GiB for so many KV tokens.")
 @click.option("--inverse", is_flag=True, help="Also: lowest utilization, longest context, node.")
-@click.option("--plot", metavar="FILE", help="Bar picture of one GPU (png, svg, pdf).")
+@click.option(
+    "--plot", type=PictureFile(), metavar="FILE", help="Bar picture of one GPU (png, svg, pdf)."
+)
 @json_option
 def command(
     concurrency: int | None,

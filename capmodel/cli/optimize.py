@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .options import (
+    OutputFile,
     deployment_options,
     emit,
     json_option,
@@ -18,6 +20,7 @@ from .options import (
     save_plot,
     scenario_from_options,
     workload_options,
+    write_text,
 )
 
 
@@ -68,7 +71,7 @@ from .options import (
 @click.option(
     "--certificate",
     "certificate_file",
-    type=click.Path(),
+    type=OutputFile(),
     metavar="FILE",
     help="Write the certificate.",
 )
@@ -135,20 +138,15 @@ def command(
         level=level,
         allow_past_cliff=allow_past_cliff,
     )
+    # Printed first: the plan took long to find, and a full disk must not lose it.
+    emit(plan, as_json=as_json)
     if certificate_file is not None:
-        _write(certificate_file, plan.certificate.to_dict())
+        body = json.dumps(plan.certificate.to_dict(), indent=1, allow_nan=False)
+        write_text(certificate_file, body)
     if plot_file is not None:
         from ..report.plan_figure import plan_figure
 
         save_plot(plan, plot_file, plan_figure)
-    emit(plan, as_json=as_json)
-
-
-def _write(path: str, body: dict[str, Any]) -> None:
-    import json
-
-    Path(path).write_text(json.dumps(body, indent=1, allow_nan=False), encoding="utf-8")
-    click.echo(f"wrote {path}", err=True)
 
 
 def _check(path: str, as_json: bool) -> None:

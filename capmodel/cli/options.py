@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,11 @@ from ..errors import SpecError
 from ..scenario import FIELDS, Scenario, load_scenario
 
 PICTURES = (".svg", ".png", ".pdf")
+# A list of points is answered one by one: more than this is a slip of the finger.
+MOST_POINTS = 4096
+# Far beyond any workload or price list, and small enough that no product of them overflows.
+MOST_TOKENS = 1e12
+MOST_USD = 1e9
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +30,70 @@ class Result(Protocol):
     """What a command prints: a text for people and a dictionary for programs."""
 
     def to_dict(self) -> dict[str, Any]: ...
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN and infinity, which `click.FloatRange` lets through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+class OutputFile(click.Path):
+    """A file that can be written, checked before the work starts; ``-`` is stdout."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        where = Path(value)
+        if str(value) != "-":
+            if where.is_dir():
+                raise SpecError(f"{value} cannot be written: it is a folder.", field="file")
+            if not where.parent.is_dir():
+                raise SpecError(f"{value} cannot be written: no such folder.", field="file")
+            if not os.access(where if where.exists() else where.parent, os.W_OK):
+                raise SpecError(f"{value} cannot be written: no permission.", field="file")
+        return super().convert(value, param, ctx)
+
+
+class PictureFile(OutputFile):
+    """An output file whose suffix names the format of a picture."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _check_suffix(value)
+        return super().convert(value, param, ctx)
+
+
+class Tariff(click.types.StringParamType):
+    """The text of ``--price``, with no price beyond what a ledger can add up."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        for part in str(value).split(","):
+            try:
+                price = float(part.partition("=")[2])
+            except ValueError:
+                continue  # the scenario says what is wrong with it
+            if not abs(price) <= MOST_USD:
+                self.fail(f"{part.strip()}: a price is at most {MOST_USD:g} USD.", param, ctx)
+        return value
+
+
+def _check_suffix(path: str) -> None:
+    if Path(path).suffix.lower() not in PICTURES:
+        raise SpecError(
+            f"--plot {path}: the suffix names the format, one of {', '.join(PICTURES)}.",
+            field="plot",
+        )
+
+
+finite = FiniteRange()
+tokens = FiniteRange(max=MOST_TOKENS)
+usd = FiniteRange(max=MOST_USD)
 
 
 def _stack(decorators: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
@@ -76,19 +148,20 @@ offload_options = _stack(
 workload_options = _stack(
     [
         click.option("--workload", metavar="NAME|FILE", help="[agentic-coding]"),
-        click.option("--context-tokens-mean", type=float, help="Mean prompt of a request."),
-        click.option("--tree-tokens-mean", type=float, help="Mean live tokens of a session tree."),
-        click.option("--output-tokens-mean", type=float, help="Mean output of a request."),
-        click.option("--turns-mean", type=float, help="Mean requests per session."),
+        click.option("--context-tokens-mean", type=tokens, help="Mean prompt of a request."),
+        click.option("--tree-tokens-mean", type=tokens, help="Mean live tokens of a session tree."),
+        click.option("--output-tokens-mean", type=tokens, help="Mean output of a request."),
+        click.option("--turns-mean", type=tokens, help="Mean requests per session."),
         click.option("--think-time-cap-s", type=float, help="Longest gap a replay honours [s]."),
     ]
 )
 
 price_options = _stack(
     [
-        click.option("--price", metavar="in=3,cached=0.3,out=15", help="USD per 1e6 tokens."),
-        click.option("--gpu-hour-usd", type=float, help="Price per GPU-hour."),
-        click.option("--dram-gb-hour-usd", type=float, help="Price of offload DRAM per GB-hour."),
+        click.option("--price", type=Tariff(), metavar="in=3,cached=0.3,out=15",
+                     help="USD per 1e6 tokens."),
+        click.option("--gpu-hour-usd", type=usd, help="Price per GPU-hour."),
+        click.option("--dram-gb-hour-usd", type=usd, help="Price of offload DRAM per GB-hour."),
         click.option("--bill-cached", metavar="eligible|actual|none",
                      help="Which input is sold at the cached price.  [eligible]"),
     ]
@@ -121,28 +194,47 @@ def integer_list(text: str, field: str) -> list[int]:
     """Return the integers in ``1,2,4`` or ``1-8`` (inclusive), in the order given."""
     numbers: list[int] = []
     for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        match = re.fullmatch(r"([0-9]{1,12})(?:-([0-9]{1,12}))?", part.strip())
+        if match is None:
             raise SpecError(f"{field}: {part.strip()!r} is not a whole number >= 1.", field=field)
-        numbers.extend(range(int(first), int(last) + 1) if dash else [int(first)])
+        first, last = int(match[1]), int(match[2] or match[1])
+        if len(numbers) + last - first >= MOST_POINTS:
+            raise SpecError(f"{field}: {text!r} is over {MOST_POINTS} points.", field=field)
+        numbers.extend(range(first, last + 1))
     if not numbers or min(numbers) < 1:
         raise SpecError(f"{field}: needs whole numbers >= 1, got {text!r}.", field=field)
     return numbers
 
 
+def _endless(value: Any, place: str = "") -> Iterator[str]:
+    """Yield where a JSON-ready value holds NaN or infinity."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _endless(item, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _endless(item, f"{place}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield place
+
+
 def emit(result: Result, *, as_json: bool) -> None:
     """Print a result: its text, or one JSON object."""
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), allow_nan=False))
-    else:
+    if not as_json:
         click.echo(str(result))
+        return
+    body = result.to_dict()
+    place = next(_endless(body), None)
+    if place is not None:
+        raise SpecError(f"{place} is not finite: an input is too large or too small.", field=place)
+    click.echo(json.dumps(body, allow_nan=False))
 
 
 plot_option = click.option(
-    "--plot", "plot_file", type=click.Path(), metavar="FILE", help="Picture (svg, png, pdf)."
+    "--plot", "plot_file", type=PictureFile(), metavar="FILE", help="Picture (svg, png, pdf)."
 )
 html_option = click.option(
-    "--html", "html_file", type=click.Path(), metavar="FILE", help="Report of one file, offline."
+    "--html", "html_file", type=OutputFile(), metavar="FILE", help="Report of one file, offline."
 )
 
 
@@ -158,12 +250,7 @@ def save_plot(result: Any, path: str, draw: Callable[[Any], Any] | None = None) 
     """Draw a result's picture into a file whose suffix names the format; `draw` for its own."""
     from ..report.canvas import save
 
-    suffix = Path(path).suffix.lower()
-    if suffix not in PICTURES:
-        raise SpecError(
-            f"--plot {path}: the suffix names the format, one of {', '.join(PICTURES)}.",
-            field="plot",
-        )
+    _check_suffix(path)
     axes = result.plot() if draw is None else draw(result)
     with _writing(path):
         save(axes, path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from .options import (
+    FiniteRange,
     deployment_options,
     emit,
     json_option,
@@ -16,6 +19,19 @@ from .options import (
     scenario_from_options,
     workload_options,
 )
+
+
+def _progress(stack: ExitStack) -> Callable[[float], None]:
+    """Return a callback whose bar appears at its first call, so that errors come without it."""
+    bars: list[Any] = []
+
+    def show(share: float) -> None:
+        if not bars:
+            bar = click.progressbar(length=1000, label="simulating", file=sys.stderr)
+            bars.append(stack.enter_context(bar))
+        bars[0].update(round(1000 * share) - bars[0].pos)
+
+    return show
 
 
 @click.command("simulate")
@@ -57,21 +73,21 @@ from .options import (
 )
 @click.option(
     "--warm-up",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=0.1,
     show_default=True,
     help="Turns run first and not counted, as a share of --turns.",
 )
 @click.option(
     "--window-s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=3600.0,
     show_default=True,
     help="Length of a benchmark window [s].",
 )
 @click.option(
     "--time-limit-s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=60.0,
     show_default=True,
     help="Real time after which the run ends with what it has [s].",
@@ -102,7 +118,7 @@ def command(
 
     resolved = scenario_from_options(**given).resolve()
     described = scenario_case(resolved, concurrency, tree=tree)
-    with click.progressbar(length=1000, label="simulating", file=sys.stderr) as bar:
+    with ExitStack() as stack:
         result = simulate(
             described.case,
             turns=turns,
@@ -112,7 +128,7 @@ def command(
             warm_up=warm_up,
             window_s=window_s,
             time_limit_s=time_limit_s,
-            progress=lambda share: bar.update(round(1000 * share) - bar.pos),
+            progress=_progress(stack),
         )
     answer = SimulationAnswer(
         scenario_case=described,

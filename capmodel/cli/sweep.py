@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .options import (
+    OutputFile,
     deployment_options,
     emit,
     html_option,
@@ -34,7 +35,7 @@ from .options import (
 @level_option
 @plot_option
 @html_option
-@click.option("--csv", "csv_file", type=click.Path(), metavar="FILE", help="Rows; - is stdout.")
+@click.option("--csv", "csv_file", type=OutputFile(), metavar="FILE", help="Rows; - is stdout.")
 @json_option
 def command(
     concurrency: str,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import emit, json_option
+from .options import OutputFile, emit, json_option, write_text
 
 
 @click.command("validate")
@@ -23,7 +23,7 @@ from .options import emit, json_option
     metavar="FILE",
     help="Other replay points (CSV) for the agentic sets.",
 )
-@click.option("--html", "page", type=click.Path(), metavar="FILE", help="Write one HTML page.")
+@click.option("--html", "page", type=OutputFile(), metavar="FILE", help="Write one HTML page.")
 @json_option
 def command(names: tuple[str, ...], points: str | None, page: str | None, as_json: bool) -> None:
     """How wrong the model is, per set and regime, on cases measured by others.
@@ -38,6 +38,5 @@ def command(names: tuple[str, ...], points: str | None, page: str | None, as_jso
     if page is not None:
         from ..validate.validation_page import validation_page
 
-        Path(page).write_text(validation_page(result), encoding="utf-8")
-        click.echo(f"wrote {page}", err=True)
+        write_text(page, validation_page(result))
     emit(result, as_json=as_json)

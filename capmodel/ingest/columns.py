@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import IngestError
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+# No number of a trace (tokens, seconds, agents, lags) is larger: what is has slipped a unit.
+LARGEST_NUMBER = 1e12
+_NAMES = (
+    "input_tokens", "prefix_tokens", "recent_prefix_tokens", "prefix_lag", "output_tokens",
+    "think_s", "service_s", "agent",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +96,23 @@ class ColumnBuilder:
             column.append(value)
 
     def columns(self, source: str, notes: Sequence[str] = ()) -> SessionColumns:
-        """Return what was collected."""
+        """Return what was collected.
+
+        Raises
+        ------
+        IngestError
+            For a number that nothing can have, and for requests without any prompt token.
+        """
         arrays = [np.frombuffer(column, dtype=np.float64).copy() for column in self._numbers]
+        for name, values in zip(_NAMES, arrays, strict=True):
+            if values.size and not np.max(values) <= LARGEST_NUMBER:
+                row = int(np.argmax(values))
+                raise IngestError(
+                    f"request {row + 1}: {name} is {values[row]:g}, at most {LARGEST_NUMBER:g}.",
+                    file=source,
+                )
+        if not np.any(arrays[0] > 0):
+            raise IngestError("no request has prompt tokens.", file=source)
         starts = np.append(np.frombuffer(self._starts, dtype=np.int64), len(self))
         return SessionColumns(
             session_starts=starts.astype(np.int64),

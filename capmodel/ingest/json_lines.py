@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +22,8 @@ def objects(stream: LineStream, notes: list[str]) -> Iterator[dict[str, Any]]:
                 notes.append(f"line {line}: partial last line left out (1 record)")
                 return
             raise stream.error(f"expected a JSON object: {error}.") from error
+        except RecursionError as error:
+            raise stream.error("expected a JSON object, not one nested so deep.") from error
         if not isinstance(item, dict):
             raise stream.error(f"expected a JSON object, got {type(item).__name__}.")
         yield item
@@ -34,6 +36,7 @@ def number(item: Mapping[str, Any], key: str, stream: LineStream, default: Any =
         value = value.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise stream.error(f"{key}: expected a number, got {value!r}.")
-    if not (math.isfinite(value) and value >= 0):
-        raise stream.error(f"{key}: expected a finite number from 0, got {value!r}.")
+    # Compared first: an integer may have more digits than a float can hold.
+    if not (0 <= value <= sys.float_info.max):
+        raise stream.error(f"{key}: expected a finite number from 0, got {str(value)[:40]}.")
     return float(value)

@@ -23,6 +23,8 @@ def _document(path: Path) -> tuple[dict[str, Any], LineStream]:
     except json.JSONDecodeError as error:
         stream.line = error.lineno
         raise stream.error(f"expected a JSON trace: {error.msg}.") from error
+    except (ValueError, RecursionError) as error:
+        raise stream.error("expected a JSON trace, not one nested so deep or so long.") from error
     stream.line = 1
     if not isinstance(item, dict) or not isinstance(item.get("requests"), list):
         raise stream.error("expected an object with a list of requests.")

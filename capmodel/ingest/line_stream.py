@@ -53,7 +53,7 @@ class LineStream:
                             f"the file unpacks to more than {self.limit_bytes} bytes; split it."
                         )
                     self.complete = data.endswith(b"\n")
-                    yield self.line, data.decode("utf-8")
+                    yield self.line, data.decode("utf-8-sig" if self.line == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise self.error("expected UTF-8 text.") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -36,7 +36,7 @@ def trace_format(path: str | Path) -> str:
         return "session-csv"
     try:
         item = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         if name.endswith(".jsonl"):
             raise stream.error("expected a JSON object.") from None
         return "kv-cache-tester"

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from ..errors import IngestError
-from .columns import ColumnBuilder, SessionColumns
+from .columns import LARGEST_NUMBER, ColumnBuilder, SessionColumns
 
 # inference-perf renamed these keys once; both names are in use.
 _KEYS = {
@@ -25,8 +25,10 @@ def _setting(block: dict[str, Any], key: str, path: str) -> int:
     for name in _KEYS[key]:
         if name in block:
             value = block[name]
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int):
                 raise IngestError(f"{name}: expected a whole number, got {value!r}.", file=path)
+            if not 0 <= value <= LARGEST_NUMBER:
+                raise IngestError(f"{name}: needs 0 to {LARGEST_NUMBER:g}.", file=path)
             return value
     raise IngestError(f"shared_prefix: {_KEYS[key][0]} is missing.", file=path)
 
