@@ -13,6 +13,7 @@ from .options import (
     json_option,
     level_option,
     offload_options,
+    positive,
     scenario_from_options,
     workload_options,
 )
@@ -31,10 +32,10 @@ from .options import (
     help="YAML, TOML or JSON scenario; flags win.",
 )
 @click.option("-c", "--concurrency", type=int, help="Live sessions, where a file does not say.")
-@click.option("--seconds", type=float, help="Time between two scrapes [s].")
+@click.option("--seconds", type=positive, help="Time between two scrapes [s].")
 @click.option("--fit", "names", metavar="LIST", help="Factors to fit, commas.  [all]")
 @click.option("--rate-noise", type=float, help="Relative scatter of measured rates.  [0.05]")
-@click.option("--accepted-tokens", type=float, help="Accepted length of the draft.")
+@click.option("--accepted-tokens", type=positive, help="Accepted length of the draft.")
 @deployment_options
 @offload_options
 @workload_options

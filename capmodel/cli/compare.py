@@ -14,6 +14,7 @@ from .options import (
     json_option,
     level_option,
     offload_options,
+    positive,
     scenario_from_options,
     workload_options,
 )
@@ -32,11 +33,11 @@ from .options import (
     help="YAML, TOML or JSON scenario; flags win.",
 )
 @click.option("-c", "--concurrency", type=int, help="Live sessions, where the run does not say.")
-@click.option("--seconds", type=float, help="Time between two scrapes [s].")
+@click.option("--seconds", type=positive, help="Time between two scrapes [s].")
 @click.option(
-    "--window-s", type=float, default=3600.0, show_default=True, help="Length of the run [s]."
+    "--window-s", type=positive, default=3600.0, show_default=True, help="Length of the run [s]."
 )
-@click.option("--accepted-tokens", type=float, help="Accepted length of the draft.")
+@click.option("--accepted-tokens", type=positive, help="Accepted length of the draft.")
 @deployment_options
 @offload_options
 @workload_options

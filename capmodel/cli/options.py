@@ -92,6 +92,7 @@ def _check_suffix(path: str) -> None:
 
 
 finite = FiniteRange()
+positive = FiniteRange(min=0, min_open=True)
 tokens = FiniteRange(max=MOST_TOKENS)
 usd = FiniteRange(max=MOST_USD)
 

@@ -16,6 +16,7 @@ from .options import (
     json_option,
     model_and_node,
     offload_options,
+    positive,
     scenario_from_options,
     workload_options,
 )
@@ -80,14 +81,14 @@ def _progress(stack: ExitStack) -> Callable[[float], None]:
 )
 @click.option(
     "--window-s",
-    type=FiniteRange(min=0, min_open=True),
+    type=positive,
     default=3600.0,
     show_default=True,
     help="Length of a benchmark window [s].",
 )
 @click.option(
     "--time-limit-s",
-    type=FiniteRange(min=0, min_open=True),
+    type=positive,
     default=60.0,
     show_default=True,
     help="Real time after which the run ends with what it has [s].",

@@ -33,6 +33,8 @@ CURVE = ("curve", "agentic-coding", "--capacity-tokens", "1M")
         (("simulate", *K3, "-c", "2", "--warm-up", "nan"), "not a finite number"),
         (("simulate", *K3, "-c", "2", "--window-s", "nan"), "not a finite number"),
         (("simulate", *K3, "-c", "2", "--time-limit-s", "inf"), "not a finite number"),
+        (("compare", "x.csv", "--model", "kimi-k3", "--window-s", "nan"), "not a finite number"),
+        (("calibrate", "x.csv", "--model", "kimi-k3", "--seconds", "0"), "not in the range"),
         (("list",), "Choose from: models, accelerators"),
     ],
 )
