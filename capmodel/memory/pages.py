@@ -12,6 +12,9 @@ PADDED_GROUP_RATIO = 1.25
 # Longer than any request: what a pool without growing caches holds.
 UNBOUNDED_TOKENS = 10**12
 
+# A pipeline stage without any cache keeps as many blocks as asked for: it binds by weights alone.
+LEAST_BLOCK_BYTES = 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroups:
@@ -207,7 +210,7 @@ def plain_plan(
     """
     return PagePlan(
         block_tokens=block_tokens * dcp,
-        block_bytes=bytes_per_token * block_tokens,
+        block_bytes=max(bytes_per_token * block_tokens, LEAST_BLOCK_BYTES),
         growing=(LayerGroups(groups=1, block_tokens=block_tokens * dcp),),
         step_tokens=step_tokens,
     )
@@ -286,7 +289,7 @@ def unified_plan(
         (growing if c.part.grows else bounded).append(kept)
     return PagePlan(
         block_tokens=length * dcp,
-        block_bytes=stage_size * page,
+        block_bytes=max(stage_size * page, LEAST_BLOCK_BYTES),
         growing=tuple(growing),
         bounded=tuple(bounded),
         state_groups=state_groups,
