@@ -95,7 +95,8 @@ class MissingExtraError(CapmodelError, ImportError):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` known names closest to `name`, best first."""
+    """Return up to `count` known names closest to `name`, those that it begins first."""
     folded = {candidate.casefold(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.casefold(), folded, n=count, cutoff=0.4)
-    return [folded[match] for match in close]
+    begun = [candidate for candidate in folded if name and candidate.startswith(name.casefold())]
+    close = difflib.get_close_matches(name.casefold(), folded, n=2 * count, cutoff=0.4)
+    return [folded[match] for match in dict.fromkeys([*begun, *close])][:count]

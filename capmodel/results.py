@@ -376,6 +376,12 @@ def _warnings(run: Run) -> list[str]:
             f"the mean prompt of {workload.request_tokens_mean:.0f} tokens exceeds the longest "
             f"request of {limit}; prompts are not cut by the model."
         )
+    offload, host = run.scenario.deployment.offload, run.scenario.node.host_dram_bytes
+    if offload is not None and 0 < host < offload.bytes:
+        notes.append(
+            f"the tier of {offload.bytes / 1e9:,.0f} GB exceeds the {host / 1e9:,.0f} GB of host "
+            "memory that a node usually has."
+        )
     if run.concurrency % run.ranks:
         notes.append("sessions are taken as spread evenly over data-parallel ranks.")
     if run.point.several:

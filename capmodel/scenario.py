@@ -12,6 +12,7 @@ from typing import Any
 from . import catalog
 from .errors import IngestError, SpecError, nearest_names
 from .ingest.hf_config import load_model
+from .scenario_fields import checked
 from .spec.deployment import Deployment, Offload, Speculation
 from .spec.model import Model
 from .spec.node import Node
@@ -20,6 +21,16 @@ from .spec.workload import Workload
 from .units import parse_bytes, parse_quantity
 
 BILLING = ("eligible", "actual", "none")
+
+# Fields that hold a spec or the text that names one.
+SPECS: dict[str, type] = {
+    "model": Model,
+    "node": Node,
+    "workload": Workload,
+    "offload": Offload,
+    "speculate": Speculation,
+    "price": Tariff,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +97,16 @@ class Scenario:
     output_tokens_mean: float | None = None
     turns_mean: float | None = None
     think_time_cap_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            found = checked(
+                field.name,
+                getattr(self, field.name),
+                optional=field.default is None,
+                spec=SPECS.get(field.name),
+            )
+            object.__setattr__(self, field.name, found)
 
     def resolve(self) -> ResolvedScenario:
         """Return the checked specs; all reading of files happens here.
@@ -259,6 +280,7 @@ def parse_offload(text: str | Offload | None, bandwidth: str | float | None) -> 
     """Return the tier written as ``dram:1889GB``, or None for ``none``."""
     if isinstance(text, Offload):
         return text
+    rate = None if bandwidth is None else parse_quantity(bandwidth, "B/s", "offload_bandwidth")
     if text is None or text.strip().lower() == "none":
         return None
     tier, colon, size = text.partition(":")
@@ -266,7 +288,6 @@ def parse_offload(text: str | Offload | None, bandwidth: str | float | None) -> 
         raise SpecError(
             f"offload {text!r}: write TIER:BYTES, such as dram:1889GB.", field="offload"
         )
-    rate = None if bandwidth is None else parse_quantity(bandwidth, "B/s", "offload_bandwidth")
     return Offload(tier=tier.strip().lower(), bytes=parse_bytes(size, "offload"), bytes_per_s=rate)
 
 
@@ -278,7 +299,7 @@ def parse_speculation(text: str | Speculation | None) -> Speculation | None:
         return None
     name, _, rest = text.partition(":")
     depth, _, acceptance = rest.partition(":")
-    if not depth.isdigit():
+    if not (depth.isascii() and depth.isdigit()):
         raise SpecError(f"speculate {text!r}: write NAME:K, such as dspark:2.", field="speculate")
     return Speculation(
         name=name.strip().lower(), draft_tokens=int(depth), acceptance=acceptance or "golden"

@@ -11,6 +11,9 @@ from .price_floor import price_floor
 if TYPE_CHECKING:
     from .plan import Plan
 
+# Beyond this error of the nearest measured case a plan needs a measurement first.
+CONTRADICTED = 0.5
+
 
 def plan_text(plan: Plan) -> str:
     """Return the answer, its proof, what binds, what more would be worth, and the settings."""
@@ -30,6 +33,7 @@ def plan_text(plan: Plan) -> str:
         ("settings", f"session cap {plan.concurrency} per replica at the gateway; engine running "
          f"limit {best.running_limit}; alert on {flags['alert_on']}"),
         ("flags", f"{flags['command']}  [{flags['checked_against']}]"),
+        ("beware", _beware(plan)),
         ("note", _note(plan)),
         ("", str(best)),
     ]  # fmt: skip
@@ -108,6 +112,17 @@ def _holds(plan: Plan) -> str:
         span = f"; cost ${found.value[0]:.4f}-{found.value[2]:.4f} per M"
     why = "".join(f", {name} breaks in {share:.0%}" for name, share in found.breaks.items())
     return f"in {found.holds:.0%} of draws from the workload's evidence intervals{why}{span}"
+
+
+def _beware(plan: Plan) -> str:
+    """What the solver's gap says nothing about: a model that the nearest case contradicts."""
+    case = plan.best.nearest
+    if case is None or abs(case.relative_error) <= CONTRADICTED:
+        return ""
+    return (
+        f"the nearest measured case ({case.description}) had {case.measured:.4g} {case.metric}, the "
+        f"model {case.predicted:.4g}: measure this configuration before relying on the plan"
+    )
 
 
 def _note(plan: Plan) -> str:
