@@ -12,6 +12,7 @@ from ..spec.node import Node
 from ..units import GIB
 from . import kv_layout
 from .budget import KvBudget, kv_budget
+from .engine_defaults import max_model_len
 from .layouts import page_plans
 
 HIGHEST_UTILIZATION = 0.99
@@ -176,8 +177,10 @@ def relaxations(model: Model, node: Node, deployment: Deployment) -> list[Relaxa
     """Return single changes that make the model fit, cheapest first; empty where none does."""
     found = []
     for change in _changes(model, node, deployment):
-        budget = kv_budget(model, node, replace(deployment, **change))
-        if budget.fits:
+        changed = replace(deployment, **change)
+        budget = kv_budget(model, node, changed)
+        # A start with room for a few tokens is no remedy: the longest request must fit too.
+        if budget.fits and budget.max_model_len >= max_model_len(changed, model):
             field, value = next(iter(change.items()))
             found.append(Relaxation(field=field, value=value, kv_tokens=budget.kv_tokens))
     try:

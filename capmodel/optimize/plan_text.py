@@ -120,8 +120,8 @@ def _beware(plan: Plan) -> str:
     if case is None or abs(case.relative_error) <= CONTRADICTED:
         return ""
     return (
-        f"the nearest measured case ({case.description}) had {case.measured:.4g} {case.metric}, the "
-        f"model {case.predicted:.4g}: measure this configuration before relying on the plan"
+        f"the nearest measured case ({case.description}) had {case.measured:.4g} {case.metric}, "
+        f"the model {case.predicted:.4g}: measure this configuration before relying on the plan"
     )
 
 
