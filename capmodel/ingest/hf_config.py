@@ -21,7 +21,7 @@ _DEPTH_LIMIT_BYTES = 64 * 2**20
 
 
 def load_model(text: str) -> Model:
-    """Return the model that `text` names: a catalog name, a `config.json`, or its folder.
+    """Return the model that `text` names: a catalog name or id, a `config.json`, or its folder.
 
     Raises
     ------
@@ -35,6 +35,11 @@ def load_model(text: str) -> Model:
         from ..catalog import model
 
         return model(text)
+    listed = None if file.exists() else _listed_name(text)
+    if listed is not None:
+        from ..catalog import model
+
+        return model(listed)
     config = read_config(file)
     if isinstance(config.get("config"), Mapping):
         name = str(config.get("name", file.stem))
@@ -48,6 +53,17 @@ def load_model(text: str) -> Model:
     stem = file.parent.name if file.name == "config.json" else file.stem
     name = str(config.get("_name_or_path") or stem)
     return model_from_config(config, name=name, source=file.name)
+
+
+def _listed_name(text: str) -> str | None:
+    """Return the catalog name of a model written as its Hugging Face id, ``organisation/name``."""
+    from ..catalog import names, raw_item
+
+    wanted = text.casefold()
+    for name in names("models"):
+        if str(raw_item("models", name).get("name", "")).casefold() == wanted:
+            return name
+    return None
 
 
 def _config_file(text: str) -> Path | None:

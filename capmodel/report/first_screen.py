@@ -215,10 +215,18 @@ def _decides(answer: Estimate) -> str:
 def _next(answer: Estimate) -> str:
     scenario = answer.run.scenario
     where = f"{scenario.model.name} --on {scenario.node.name}"
+    if scenario.node.nodes > 1:
+        where += f" --nodes {scenario.node.nodes}"
     if scenario.deployment.offload is None and scenario.node.host_dram_bytes > 0:
         room = 0.63 * scenario.node.host_dram_bytes / GIB
         return (
             f"capmodel sweep {where} -c 1-32 | capmodel estimate {where} "
             f"-c {answer.concurrency} --offload dram:{room:.0f}GiB | capmodel optimize {where}"
         )
-    return f"capmodel sweep {where} -c 1-32 | capmodel optimize {where} | capmodel explain {where}"
+    held = where
+    if scenario.deployment.offload is not None:
+        held += f" --offload dram:{scenario.deployment.offload.bytes / 1e9:.0f}GB"
+    return (
+        f"capmodel sweep {held} -c 1-32 | capmodel optimize {where} | "
+        f"capmodel explain {held} -c {answer.concurrency}"
+    )
