@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from .errors import SpecError
 from .pipeline import Run
 from .results import Cliff, Estimate, NearestCase, Sweep, WorkingSetEnd
 from .scenario import ResolvedScenario, Scenario
@@ -63,11 +64,18 @@ def sweep(
         Live sessions [1].
     level : {"closed", "fast", "exact"}
         Queue model.
+
+    Raises
+    ------
+    SpecError
+        If there is no concurrency, or one that is not a whole number >= 1.
     """
+    if not isinstance(concurrency, Iterable) or not (sessions := list(concurrency)):
+        raise SpecError("a sweep needs a list of concurrencies.", field="concurrency")
     solver = Solver(scenario, level)
     cliff, session_cap = _cliff_and_cap(solver)
     rows = []
-    for c in concurrency:
+    for c in sessions:
         case = nearest_case(solver, c, exact_only=True)
         rows.append(_estimate(solver, solver(c), cliff, session_cap, case))
     return Sweep(rows=tuple(rows))

@@ -204,11 +204,12 @@ def read_mapping(path: Path, max_bytes: int = 4 * MIB) -> Bundle:
         If the file is missing, too large, malformed, or not a mapping.
     """
     if not path.is_file():
-        raise IngestError("no such file.", file=str(path))
+        what = "a folder, not a file." if path.is_dir() else "no such file."
+        raise IngestError(what, file=str(path))
     if path.stat().st_size > max_bytes:
         raise IngestError(f"larger than {max_bytes} bytes.", file=str(path))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":
             value = json.loads(text)
         elif path.suffix == ".toml":

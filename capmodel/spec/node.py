@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import SpecError
 from .accelerator import Accelerator
 
+MOST_ACCELERATORS = 4096
 NODE_PATTERN = re.compile(r"^\s*(\d+)\s*[xX×]\s*(.+?)\s*$")
 
 
@@ -59,7 +60,7 @@ def split_node_name(text: str) -> tuple[int, str]:
         If the text is not of the form COUNTxNAME.
     """
     match = NODE_PATTERN.match(text)
-    if not match or int(match.group(1)) < 1:
+    if not match or not 1 <= int(match.group(1)) <= MOST_ACCELERATORS:
         raise SpecError(
             f"node {text!r} is not of the form COUNTxACCELERATOR, such as 8xB300.", field="node"
         )

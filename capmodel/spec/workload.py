@@ -125,10 +125,10 @@ class Workload:
         """
         new = self.request_tokens_mean * (1.0 - self.theoretical_hit_rate)
         reusable = max(self.request_tokens_mean - new - self.shared_prefix_tokens, 0.0)
-        prompt = self.request_tokens_mean + (scale - 1.0) * reusable
+        prompt = max(self.request_tokens_mean + (scale - 1.0) * reusable, 1.0)
         return replace(
             self,
             request_tokens_mean=prompt,
-            theoretical_hit_rate=1.0 - new / prompt,
-            tree_tokens_mean=self.tree_tokens_mean * scale,
+            theoretical_hit_rate=max(1.0 - new / prompt, 0.0),
+            tree_tokens_mean=max(self.tree_tokens_mean * scale, 1.0),
         )

@@ -61,3 +61,25 @@ def test_a_value_of_another_kind_is_refused_by_name(field: str, value: object) -
 def test_names_that_begin_alike_come_first() -> None:
     known = ("H200", "H100-80GB", "H100-NVL", "A100-80GB")
     assert nearest_names("h100", known)[:2] == ["H100-80GB", "H100-NVL"]
+
+
+@pytest.mark.parametrize("sessions", [8, [], None])
+def test_a_sweep_needs_a_list(sessions: Any) -> None:
+    with pytest.raises(SpecError, match="list"):
+        cm.sweep(cm.Scenario(**PLAIN), sessions)
+
+
+def test_contexts_of_one_token_have_an_answer() -> None:
+    scenario = cm.Scenario(**PLAIN, context_tokens_mean=1)
+    assert cm.estimate(scenario, 8, level="closed").requests_per_s > 0
+
+
+def test_a_file_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(PLAIN), encoding="utf-8-sig")
+    assert cm.load_scenario(path).model == PLAIN["model"]
+
+
+def test_a_node_of_absurd_size_is_refused() -> None:
+    with pytest.raises(SpecError, match="node"):
+        cm.Scenario(model="llama-3.1-8b", node="99999999999999xB300").resolve()
