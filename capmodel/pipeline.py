@@ -71,6 +71,12 @@ class Run:
         return self.requests_per_s * self.scenario.workload.output_tokens_mean
 
     @property
+    def hit_share(self) -> float:
+        """Overall hit rate over the theoretical one; 1 where nothing can be reused [1]."""
+        ceiling = self.scenario.workload.theoretical_hit_rate
+        return self.point.headline.hit_rate / ceiling if ceiling > 0 else 1.0
+
+    @property
     def cost(self) -> Cost:
         """Cost stage: the statement at this operating point."""
         return _cost(self)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import SpecError
 
-# Beyond these a value is a slip of the keyboard.
+# Beyond these a value is a slip of the keyboard; no product of them overflows.
 MOST_NODES = 4096
 MOST_TOKENS = 1e12
 MOST_USD = 1e9

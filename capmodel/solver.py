@@ -38,7 +38,6 @@ class Solver:
 
     def hit_share(self, concurrency: int, **workload_means: float) -> float:
         """Overall hit rate as a share of the theoretical one; 1 where nothing is reused [1]."""
-        ceiling = self.resolved.workload.theoretical_hit_rate
-        if ceiling <= 0:
-            return 1.0
-        return self(concurrency, **workload_means).point.headline.hit_rate / ceiling
+        if self.resolved.workload.theoretical_hit_rate <= 0:
+            return 1.0  # without a point to solve
+        return self(concurrency, **workload_means).hit_share

@@ -15,13 +15,11 @@ import click
 
 from ..errors import SpecError
 from ..scenario import FIELDS, Scenario, load_scenario
+from ..scenario_fields import MOST_TOKENS, MOST_USD
 
 PICTURES = (".svg", ".png", ".pdf")
 # A list of points is answered one by one: more than this is a slip of the finger.
 MOST_POINTS = 4096
-# Far beyond any workload or price list, and small enough that no product of them overflows.
-MOST_TOKENS = 1e12
-MOST_USD = 1e9
 
 F = TypeVar("F", bound=Callable[..., Any])
 

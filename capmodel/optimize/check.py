@@ -20,7 +20,7 @@ from ..pipeline import run
 from ..scenario import ResolvedScenario, Scenario
 from .certificate import SOLVER_TOLERANCE, Question, fingerprint
 from .configuration import Configuration
-from .evaluation import Evaluator, Rules, hit_share
+from .evaluation import Evaluator, Rules
 from .evidence import Evidence, lower_bound
 from .objective import Objective, hourly_usd
 from .planner import plan_space
@@ -184,7 +184,7 @@ class _Checker:
             except CapmodelError:
                 self.rates[key] = (0.0, 0.0)
             else:
-                self.rates[key] = (solved.requests_per_s, hit_share(solved))
+                self.rates[key] = (solved.requests_per_s, solved.hit_share)
         return self.rates[key]
 
     def _statement(self, item: Evidence) -> None:

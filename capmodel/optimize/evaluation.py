@@ -160,11 +160,11 @@ class Evaluator:
             return Evaluated(
                 concurrency=concurrency, dram_bytes=dram_bytes, run=None, broken=(run,)
             )
-        share, broken = hit_share(run), []
+        share, broken = run.hit_share, []
         kept = self.rules.sessions_to_keep(concurrency)
         if self.rules.hit_share > 0:
             farther = run if kept == concurrency else self._run(kept, dram_bytes)
-            held = 0.0 if isinstance(farther, str) else hit_share(farther)
+            held = 0.0 if isinstance(farther, str) else farther.hit_share
             if held < self.rules.hit_share:
                 broken.append(
                     f"hits at {held:.1%} of their ceiling with {kept} sessions "
@@ -260,12 +260,6 @@ class Evaluator:
             if low > self.lossless_rate(few + self.ranks, few) * (1.0 + FLAT):
                 return low
         return high * (1.0 + PAST_PEAK)
-
-
-def hit_share(run: Run) -> float:
-    """Overall hit rate over the theoretical one; 1 where nothing can be reused [1]."""
-    ceiling = run.scenario.workload.theoretical_hit_rate
-    return run.point.headline.hit_rate / ceiling if ceiling > 0 else 1.0
 
 
 def holds_a_request(cache: Cache, scenario: ResolvedScenario) -> bool:
